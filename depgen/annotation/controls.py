@@ -5,6 +5,7 @@ Controls show whether it is syntax that helps: chains, random trees, trees of a 
 
 import hashlib
 import logging
+import operator
 import random
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -17,7 +18,7 @@ from itertools import accumulate, chain
 from typing import Any, Literal
 
 from depgen.data.corpus import SPLITS, Corpus
-from depgen.data.steps import LEAVE_OUT
+from depgen.data.steps import LEAVE_OUT, partners
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import FIELDS, Annotator, SentenceError, Structure, has_self_loops, leaves_out
@@ -445,6 +446,46 @@ class GraphsOfOtherSentences(_Annotator):
         logger.info(
             "%s: of %d sentences, %d are the only ones of their length (%d edges left out)",
             self.scheme, len(sentences), alone, lost,
+        )  # fmt: skip
+        return rearranged
+
+
+class TreesOfOtherSentences(_Annotator):
+    """Gives each sentence the tree that another annotator gives to another sentence of the split: see `partners`.
+
+    The length stays, the tree is another one, and each is used once: the statistics of the trees stay as they are, but
+    they say nothing about the words. The corpus has the step `depgen.data.steps.WithPartners`.
+
+    Args:
+        annotator: gives the trees.
+        seed: another seed draws other sentences.
+    """
+
+    annotator: Annotator
+
+    def __init__(self, annotator: Annotator, seed: int = 0) -> None:
+        self.annotator, self.seed = annotator, seed
+        self.scheme = f"{annotator.scheme}; trees of other sentences, seed {seed}"
+        self.settings = ("trees of other sentences", "1", str(seed))
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with trees of one another."""
+        return self.rearranged(self.annotator.annotate(sentences))
+
+    def rearranged(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences, which bring trees, with trees of one another; a sentence without a partner keeps its own.
+
+        The log says how many heads are the same as before.
+        """
+        rearranged, same = [], 0
+        givers = partners(sentences, self.seed)
+        for sentence, giver in zip(sentences, givers, strict=True):
+            other = sentence if giver is None else sentences[giver]
+            rearranged.append(replace(sentence, heads=other.heads, relations=other.relations, edges=None))
+            same += sum(map(operator.eq, sentence.heads or (), other.heads or ()))
+        logger.info(
+            "%s: %.1f %% of the heads of %d sentences are their own; %d sentences keep their trees",
+            self.scheme, 100 * same / max(1, sum(map(len, sentences))), len(sentences), givers.count(None),
         )  # fmt: skip
         return rearranged
 

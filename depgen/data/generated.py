@@ -11,6 +11,7 @@ to have.
 """
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +20,13 @@ from functools import cache
 from random import Random
 from typing import Any, Literal, NamedTuple
 
-from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.corpus import Split, SplitStatistics, log_left_out
 from depgen.errors import UserError
+from depgen.training.randomness import run_seed
 from depgen.trees.sentence import Document, Sentence
 
 VERSION = 1
-"""Goes into the fingerprint: to be raised with every change of words or probabilities."""
+"""Goes into the fingerprint: to be raised with every change of words, probabilities or controlled pairs."""
 
 # -- 1. Words ---------------------------------------------------------------------------------------------------------
 
@@ -299,17 +301,20 @@ def _log(probability: float) -> float:
 class GeneratedLanguage:
     """Text of the small language, with trees and tags.
 
-    Document k of a split depends on the seed, the split and k alone: a smaller corpus is the beginning of a larger one,
-    and the splits are independent draws with repeats.
+    A document of a split depends on the seed, the split and its place alone: a smaller corpus is the beginning of a
+    larger one, and the splits are independent draws with repeats.
 
     Args:
         train: number of training documents.
         valid: number of validation documents.
         test: number of test documents.
-        seed: of the draws.
+        seed: of the draws. None: training documents are drawn by the seed of the run, the others by 1, so that runs
+            differ in what they learn from and are tested on the same.
         sentences: least and greatest number of sentences of a document, uniformly drawn; None: single sentences.
         depth: how many modifiers of a noun may be in one another.
         disagreement: the probability that a noun has another number than the subject whose verb it precedes.
+        without_pairs: leave out, of the training draws, those with a sentence of
+            `depgen.data.generated_pairs.controlled_pairs`; the log counts them.
         name: what results call it.
     """
 
@@ -321,34 +326,54 @@ class GeneratedLanguage:
         valid: int = 300,
         test: int = 300,
         *,
-        seed: int = 1,
+        seed: int | None = 1,
         sentences: tuple[int, int] | None = None,
         depth: int = 2,
         disagreement: float = 0.5,
+        without_pairs: bool = False,
         name: str = "generated",
     ) -> None:
         if min(train, valid, test, depth) < 0 or not 0 <= disagreement <= 1:
             raise UserError("GeneratedLanguage: sizes and depth are at least 0, disagreement is from 0 to 1.")
         if sentences is not None and not 1 <= sentences[0] <= sentences[1]:
             raise UserError(f"GeneratedLanguage: sentences are [least, greatest], at least 1, found {sentences}.")
-        self.name, self.seed, self.sentences = name, seed, sentences
+        self.name, self.sentences, self.without_pairs = name, sentences, without_pairs
+        training_seed, others = (run_seed(), 1) if seed is None else (seed, seed)
+        self.seeds: dict[Split, int] = {"train": training_seed, "valid": others, "test": others}
         self.sizes: dict[Split, int] = {"train": train, "valid": valid, "test": test}
         self.grammar = Grammar(depth=depth, disagreement=float(disagreement))
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split, drawn again at each call."""
-        for k in range(self.sizes[split]):
-            random = Random(f"{self.seed}/{split}/{k}")
+        left_out = self._left_out(split)
+        kept = 0
+        for k in itertools.count():
+            if kept == self.sizes[split]:
+                log_left_out(k - kept, "draws that hold a sentence of a pair", f"{self.name} {split}")
+                return
+            random = Random(f"{self.seeds[split]}/{split}/{k}")
             if self.sentences is None:
                 sentences: tuple[Sentence, ...] = (self.grammar.sample(random),)
             else:
                 sentences = self.grammar.sample_document(random, random.randint(*self.sentences))
-            yield Document(sentences, f"{self.name}-{split}-{k}")
+            if left_out.isdisjoint(" ".join(sentence.words) for sentence in sentences):
+                kept += 1
+                yield Document(sentences, f"{self.name}-{split}-{k}")
+
+    def _left_out(self, split: Split) -> frozenset[str]:
+        """The sentences that no document of a split may hold."""
+        if split != "train" or not self.without_pairs:
+            return frozenset()
+        from depgen.data.generated_pairs import sentences_of_pairs
+
+        return sentences_of_pairs()
 
     def fingerprint(self, split: Split) -> str:
         """SHA-256 of all that determines the text."""
         grammar = [self.grammar.depth, self.grammar.disagreement]
-        values = [VERSION, self.seed, split, self.sizes[split], self.sentences, grammar]
+        values: list[Any] = [VERSION, self.seeds[split], split, self.sizes[split], self.sentences, grammar]
+        if split == "train" and self.without_pairs:
+            values.append("without pairs")
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     def log_prob(self, document: Document) -> float:

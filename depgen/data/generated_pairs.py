@@ -1,6 +1,7 @@
 """Minimal pairs of the small language of `depgen.data.generated`, which guesses without syntax answer by half."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
 from typing import Any, Literal
 
@@ -11,6 +12,33 @@ POOL = 10
 """Times as many pairs as are needed, from which they are chosen."""
 Row = dict[str, Any]
 """A row of a file of minimal pairs."""
+
+
+@cache
+def controlled_pairs() -> tuple[Row, ...]:
+    """The pairs of the table `controlled`, the same for all its systems.
+
+    Agreement with 1 to 4 nouns between subject and verb, 300 pairs each; 100 pairs each of agreement without such
+    nouns and of reflexives with 0 to 4.
+    """
+    rows = [{**row, "linguistics_term": "agreement of neighbours"} for row in agreement_pairs(100, depth=0)]
+    for depth in range(5):
+        rows += agreement_pairs(300, depth=depth) if depth else []
+        rows += reflexive_pairs(100, depth=depth)
+    return tuple({**row, "pairID": str(number)} for number, row in enumerate(rows, start=1))
+
+
+@cache
+def controlled_contexts() -> tuple[Row, ...]:
+    """The pairs of contexts of the table `controlled`: 300 that differ in the subject's gender, 300 in its number."""
+    rows = [*pronoun_pairs(300, swapped="gender"), *pronoun_pairs(300, swapped="number")]
+    return tuple({**row, "pairID": str(number)} for number, row in enumerate(rows, start=1))
+
+
+@cache
+def sentences_of_pairs() -> frozenset[str]:
+    """Both sentences of all controlled pairs."""
+    return frozenset(row[side] for row in controlled_pairs() for side in ("sentence_good", "sentence_bad"))
 
 
 def agreement_pairs(number: int, *, depth: int, seed: int = 1) -> list[Row]:
@@ -44,25 +72,27 @@ def agreement_pairs(number: int, *, depth: int, seed: int = 1) -> list[Row]:
 def reflexive_pairs(number: int, *, depth: int, seed: int = 1) -> list[Row]:
     """Sentences with `himself` or `herself`, and the same with the other.
 
-    Of the `depth` nouns between subject and verb, at least one has the other gender.
-
-    From two nouns between on, guesses by the gender of the first and of the last noun with a gender are balanced.
+    Of the `depth` nouns between subject and verb, at least one has the other gender. From two on, guesses by the gender
+    of the first and of the last noun with a gender are balanced. The grammar writes all but verb and reflexive, which
+    take the place of an intransitive verb.
     """
     genders = {form: gender for gender, nouns in NOUNS.items() for pair in nouns for form in pair}
-    other = {"himself": "herself", "herself": "himself"}
 
     def pair(sentence: Sentence) -> Row | None:
         subject, verb = subject_and_verb(sentence)
-        before, words = sentence.words[:verb], sentence.words
-        if words[verb + 1] not in other or TAGS[before[subject]] != "NOUN" or _nouns(before[subject + 1 :]) != depth:
+        before, after = sentence.words[:verb], sentence.words[verb + 1 :]
+        features = (NUMBER_OF.get(before[subject]), genders.get(before[subject]))
+        is_wanted = features in (("singular", "masculine"), ("singular", "feminine")) and after == (".",)
+        if not is_wanted or _nouns(before[subject + 1 :]) != depth:
             return None
-        right = genders[before[subject]]
+        right = features[1]
         between = {genders.get(word, "none") for word in before[subject + 1 :]} - {"none", right}
         if depth and not between:
             return None
         guesses = [genders[word] == right for word in before if genders.get(word, "none") != "none"]
-        wrong = (*words[: verb + 1], other[words[verb + 1]], *words[verb + 2 :])
-        row = _row("reflexive", depth, words, wrong)
+        transitive, _ = Random(" ".join(before)).choice(VERBS["transitive"])
+        reflexives = ("himself", "herself") if right == "masculine" else ("herself", "himself")
+        row = _row("reflexive", depth, *((*before, transitive, reflexive, *after) for reflexive in reflexives))
         return row | {"first_gender": float(guesses[0]), "last_gender": float(guesses[-1])}
 
     return _balanced(number, pair, depth=depth, seed=seed)
@@ -88,8 +118,9 @@ def pronoun_pairs(number: int, *, swapped: Literal["gender", "number"], seed: in
         sentence = Grammar().sample(random, ("sentence", number_of, gender))
         while PRONOUNS[number_of, gender][0] not in sentence.words:
             sentence = Grammar().sample(random, ("sentence", number_of, gender))
-        texts = {"sentence": sentence, "context_good": good, "context_bad": bad}
-        rows.append({name: " ".join(text.words) for name, text in texts.items()} | {"UID": f"pronoun_{swapped}"})
+        texts = {"sentence_good": sentence, "sentence_bad": sentence, "context_good": good, "context_bad": bad}
+        names = {"UID": f"pronoun_{swapped}", "linguistics_term": "pronoun"}
+        rows.append({name: " ".join(text.words) for name, text in texts.items()} | names)
     return rows
 
 

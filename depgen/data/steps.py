@@ -12,12 +12,14 @@ Treebanks with tags lose their punctuation by these; tokenised text (Wikinews, W
 
 import json
 import logging
+import random
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -275,6 +277,87 @@ class WithTreesOnly(Rewrite):
     def sentence(self, sentence: Sentence) -> Sentence:
         """The sentence, or one without words in place of one that lacks it."""
         return Sentence(()) if getattr(sentence, self.of) is None else sentence
+
+
+@dataclass(frozen=True)
+class WithPartners(Step):
+    """Training sentences that can be given another sentence's tree: see `partners`; others are left out and counted.
+
+    A system and its control with `depgen.annotation.controls.TreesOfOtherSentences` then learn from the same text.
+    Every sentence is a document of its own, and brings its tree.
+    """
+
+    def changes(self, split: Split) -> bool:
+        """Training alone."""
+        return split == "train"
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents that have a partner."""
+        documents = list(read(split))
+        alone = 0
+        for document, partner in zip(documents, partners([each.sentences[0] for each in documents]), strict=True):
+            if partner is None:
+                alone += 1
+            else:
+                yield document
+        log_left_out(alone, "sentences without a partner of their length and another tree", f"WithPartners, {split}")
+
+
+def partners(sentences: Sequence[Sentence], seed: int = 0) -> list[int | None]:
+    """The place of another sentence of each one's length with another tree, each used once; None where none is left.
+
+    Of a length in which more than half of the sentences have one tree, as many as possible have a partner.
+
+    >>> tree, other = (2, 0), (0, 1)
+    >>> partners([Sentence(("a", "b"), heads) for heads in (tree, tree, other, tree)])
+    [2, None, 0, None]
+    """
+    generator, found = random.Random(seed), list[int | None]([None] * len(sentences))
+    lengths = defaultdict(list)
+    for place, sentence in enumerate(sentences):
+        lengths[len(sentence)].append(place)
+    for places in lengths.values():
+        generator.shuffle(places)
+        trees = defaultdict(list)
+        for place in places:
+            trees[sentences[place].heads].append(place)
+        most, *others = sorted(trees.values(), key=len, reverse=True)
+        kept = most[: sum(map(len, others))]  # more of them would have partners of their own tree
+        ring = [*kept, *chain.from_iterable(others)]
+        # Sentences of one tree lie next to each other: a turn by the largest number of them leads to another tree.
+        for place, partner in zip(ring, [*ring[len(kept) :], *ring[: len(kept)]], strict=True):
+            found[place] = partner
+    return found
+
+
+@dataclass(frozen=True)
+class ContextsOfOtherDocuments(Step):
+    """Training documents whose sentences after the first are those of other documents, of their places there.
+
+    The statistics of sentences and of their places stay, but what went before says nothing about a sentence: what a
+    system gains from such contexts is no context.
+
+    Args:
+        seed: another seed draws other documents.
+    """
+
+    seed: int = 0
+
+    def changes(self, split: Split) -> bool:
+        """Training alone."""
+        return split == "train"
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents, each as long as it was."""
+        documents, generator = list(read(split)), random.Random(self.seed)
+        sentences = [list(document.sentences) for document in documents]
+        for number in range(1, max(map(len, sentences), default=0)):
+            long = [place for place, own in enumerate(sentences) if len(own) > number]
+            generator.shuffle(long)
+            for place, giver in zip(long, [*long[1:], long[0]], strict=True):
+                sentences[place][number] = documents[giver].sentences[number]
+        for document, own in zip(documents, sentences, strict=True):
+            yield replace(document, sentences=tuple(own))
 
 
 @dataclass(frozen=True)

@@ -294,7 +294,8 @@ class UDGN(MaskedLanguageModel):
         max_length: number of these positions.
         marginals: `softmax` of Eq. 5, or `kirchhoff`: the marginals of single-rooted trees (D8).
         mask_from: whose arcs the messages pass along: `parser`, or `trees` that the data's annotator gives (gold,
-            silver, right chain); name it under data.init_args.annotator, with trees_for: [train, valid, test].
+            silver, right chain); name it under data.init_args.annotator, with trees_for: [train, valid, test]. Or
+            `uniform`, a control: every other word of the sentence is as likely a head.
         supervised_weight: of the parser's cross-entropy against the annotator's trees in training (D9), which need not
             be of all sentences.
         kwargs: see `MaskedLanguageModel`.
@@ -319,7 +320,7 @@ class UDGN(MaskedLanguageModel):
         positions: bool = False,
         max_length: int = 500,
         marginals: Literal["softmax", "kirchhoff"] = "softmax",
-        mask_from: Literal["parser", "trees"] = "parser",
+        mask_from: Literal["parser", "trees", "uniform"] = "parser",
         supervised_weight: float = 0.0,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
@@ -388,8 +389,8 @@ class UDGN(MaskedLanguageModel):
         """p_ij (`HeadNetwork`), without the diagonal unless trees have taught the parser its roots (D9)."""
         if not self._parser_learns:
             raise UserError(
-                "This UDGN is given its trees (mask_from: trees) and its parser has learnt nothing (supervised_weight: "
-                "0), so that it can't parse. Take a run with model.init_args.mask_from: parser, or with "
+                f"This UDGN's parser has learnt nothing (mask_from: {self.mask_from}, supervised_weight: 0), so that "
+                "it can't parse. Take a run with model.init_args.mask_from: parser, or with "
                 "model.init_args.supervised_weight above 0."
             )
         probabilities = self.head_log_probs(tokens, lengths).exp()
@@ -439,6 +440,11 @@ class UDGN(MaskedLanguageModel):
         if self.mask_from == "parser":
             assert parsed is not None
             return undirected(without_own_place(parsed.exp(), is_word))
+        if self.mask_from == "uniform":
+            others = (is_word.sum(1) - 1).clamp_min(1)[:, None, None]
+            return undirected(
+                without_own_place((is_word[:, None, :] / others).expand(-1, is_word.shape[1], -1), is_word)
+            )
         given = _given(heads, "mask_from: trees", splits="[train, valid, test]")
         if (is_word & (given < 0)).any():
             raise UserError(

@@ -12,6 +12,7 @@ from depgen.metrics.significance import (
     holm,
     paired_bootstrap,
     paired_t_test,
+    rank_sum_over_seeds,
     welch_over_seeds,
     welch_t_test,
 )
@@ -110,7 +111,12 @@ def compare(results: Results) -> list[SystemComparison]:
     All p-values are corrected by Holm's method: those over items over all tests of the table (the same two systems in
     the same measure count once), those over seeds over the pairs of each measure. The pairs that rows name by `against`
     are one family there, in which a pair without a test counts with p = 1, and all other pairs are a second one.
+
+    Of a table with planned comparisons, these alone are tested, by the exact rank-sum test over seeds, once all runs
+    are there.
     """
+    if results.definition.planned:
+        return _planned(results)
     pairs = dict.fromkeys(_pairs(results))
     compared: dict[_Pair, SystemComparison] = {}
     raw: dict[_Pair, float] = {}
@@ -128,6 +134,21 @@ def compare(results: Results) -> list[SystemComparison]:
         _correct_over_seeds(compared, named)
         _correct_over_seeds(compared, [pair for pair in compared if pair[0] == column.key and pair not in named])
     return [compared[key, frozenset((row, other))].of(row) for row, other, key in pairs]
+
+
+def _planned(results: Results) -> list[SystemComparison]:
+    """The planned comparisons; none before every row that they name has all seeds, so that no look decides on more."""
+    comparisons = list[SystemComparison]()
+    for plan in results.definition.planned:
+        mine, theirs = (results.figure(name, plan.column) for name in (plan.row, plan.against))
+        seeds = {*results.definition.seeds_at(results.size)}
+        if mine is None or theirs is None or not seeds <= {*mine.values} & {*theirs.values}:
+            return []
+        gain = results.definition.column(plan.column).gain(mine.mean, theirs.mean)
+        p_value = rank_sum_over_seeds([*mine.values.values()], [*theirs.values.values()])
+        comparisons.append(SystemComparison(plan.row, plan.against, plan.column, gain, p_value))
+    corrected = holm([1.0 if comparison.p_seeds is None else comparison.p_seeds for comparison in comparisons])
+    return [replace(comparison, p_seeds=p) for comparison, p in zip(comparisons, corrected, strict=True)]
 
 
 def _correct_over_seeds(compared: dict[_Pair, SystemComparison], family: Sequence[_Pair]) -> None:

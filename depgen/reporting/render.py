@@ -213,7 +213,9 @@ def page_of(results: Results) -> Page:
             remarks.append("not run yet" if is_made(row, size=results.size) else "not built yet")
         dagger = "†" if is_published and not row.in_paper and not row.is_floor else ""
         labels[row.name] = dagger + (f" ({'; '.join(remarks)})" if remarks else "")
-    verdicts = tuple(item for item in comparisons if item.other in definition.row(item.row).against)
+    verdicts = tuple(
+        item for item in comparisons if definition.planned or item.other in definition.row(item.row).against
+    )
     extras = {"Verdicts": _verdicts(definition, verdicts), "Runs": _runs(results)}
     shown = {title: frame for title, frame in extras.items() if len(frame)}
     return Page(definition, results.size, tuple(cells), labels, shown, tuple(_notes(results)), verdicts)
@@ -472,6 +474,10 @@ def _marks(results: Results) -> Iterator[str]:
             f"[low, high]: {100 * CONFIDENCE:.0f} % bootstrap interval over test items ({RESAMPLES:,} resamples, seed "
             f"{SEED}), the models held fixed"
         )
+        if definition.planned:
+            yield "p (seeds): of the planned comparisons alone, by the exact rank-sum test, Holm's correction over all"
+            yield "gain: positive where the system named first is better"
+            return
         yield (
             f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds and, where items are "
             "tested, over items"
@@ -498,9 +504,9 @@ def _data(results: Results) -> Iterator[str]:
             "paper are no verdict on a system"
         )
     same = [(run.data.fingerprint, row.name) for row, run in runs if not row.is_floor and not row.other_data]
-    versions = _grouped(same)
+    versions = dict.fromkeys(map(_listed, _grouped(same).values()))  # all rows have each text where seeds draw texts
     if len(versions) > 1:
-        yield f"NOT the same data (text or reading options differ): {' | '.join(map(_listed, versions.values()))}"
+        yield f"NOT the same data (text or reading options differ): {' | '.join(versions)}"
     of_judge = {OF_DOCUMENTS: "words that are <unk>", UNKNOWN: "words of the texts that the oracle reads as <unk>"}
     for column in definition.columns:
         for end, of_what in of_judge.items():

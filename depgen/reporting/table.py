@@ -178,6 +178,14 @@ class Row(_Part):
         return re.sub(r"[^\w.+-]+", "-", self.name).strip("-")
 
 
+class Planned(_Part):
+    """A comparison that was written down before the first run: one system against another in one measure."""
+
+    row: str
+    against: str
+    column: str
+
+
 class TableDefinition(_Part):
     """A whole table.
 
@@ -194,6 +202,8 @@ class TableDefinition(_Part):
         oracle: the experiment of the language model that judges texts; None where no column needs one.
         parsing: the YAML in `experiments/` (without its ending), as `depgen evaluate parsing` reads it, of the trees
             that rows are judged by, floors among them; None where no measure is of trees.
+        planned: the only comparisons that are tested: over seeds, by the exact rank-sum test, corrected over all of
+            them. Without any, tests are those of the columns and rows.
         notes: lines printed below the table.
         pictures: what draws it: kinds of `depgen plot` with their options, such as `series`.
         given: the name or path that the user gave.
@@ -210,6 +220,7 @@ class TableDefinition(_Part):
     generation: Generation | None = None
     oracle: str | None = None
     parsing: str | None = None
+    planned: tuple[Planned, ...] = ()
     notes: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
     given: str | None = None
@@ -301,6 +312,9 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, values in (("seeds", definition.seeds), ("samples", samples)):
         if isinstance(values, Mapping) and {*values} != {*definition.sizes}:
             raise UserError(f"{where}: {kind}: expected those of the sizes {', '.join(definition.sizes)}.")
+    for plan in definition.planned:
+        if plan.column not in keys or not {plan.row, plan.against} <= {*names}:
+            raise UserError(f"{where}: planned: {plan.row}, {plan.against}, {plan.column}: no such row or column.")
     trained = [row.name for row in definition.rows if row.trained is not None]
     for row in definition.rows:
         if row.is_floor and row.experiment is None and definition.parsing is None:

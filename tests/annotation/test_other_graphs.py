@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.annotation.controls import GoldTrees, GraphsOfOtherSentences, graph_givers
+from depgen.annotation.controls import GoldTrees, GraphsOfOtherSentences, TreesOfOtherSentences, graph_givers
 from depgen.data import table as tables
+from depgen.data.corpus import WithSteps
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.rows import document_of_row
+from depgen.data.steps import WithPartners
 from depgen.data.table import AnnotatedSplit
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, Rearranger, has_self_loops, leaves_out, structure_of
@@ -159,3 +162,18 @@ def test_a_single_sentence_is_named_by_its_document(tmp_path):
 
     with pytest.raises(UserError, match=r"only, sentence 1: expected another sentence .* Add sentences"):
         AnnotatedSplit(Lone(), "test", GraphsOfOtherSentences(Named(tmp_path / "calls"))).table()
+
+
+def test_trees_of_other_sentences_are_the_same_trees_elsewhere(caplog):
+    caplog.set_level(logging.INFO)
+    corpus = WithSteps(GeneratedLanguage(40, 1, 1), steps=[WithPartners()])
+    sentences = [document.sentences[0] for document in corpus.documents("train")]
+    others = TreesOfOtherSentences(GoldTrees()).annotate(sentences)
+    assert [each.words for each in others] == [each.words for each in sentences]
+    assert all(one.heads != other.heads for one, other in zip(sentences, others, strict=True))
+    assert Counter((each.heads, each.relations) for each in others) == Counter(
+        (each.heads, each.relations) for each in sentences
+    )
+    pairs = zip(sentences, others, strict=True)
+    same = [head == other for one, two in pairs for head, other in zip(one.heads, two.heads, strict=True)]
+    assert f"{100 * sum(same) / len(same):.1f} % of the heads of {len(sentences)} sentences" in caplog.messages[-1]

@@ -8,6 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from depgen.data import generated_pairs
+from depgen.data.corpus import SPLITS
 from depgen.data.generated import NUMBER_OF, PROTAGONISTS, TAGS, GeneratedLanguage, Grammar, rules_of
 from depgen.data.generated_pairs import agreement_pairs, pronoun_pairs, reflexive_pairs, subject_and_verb
 from depgen.errors import UserError
@@ -120,10 +122,34 @@ def test_a_smaller_corpus_is_the_beginning_of_a_larger_one():
     assert list(GeneratedLanguage(train=20, sentences=(3, 6), seed=2).documents("train")) != documents
 
 
+def test_runs_of_other_seeds_differ_in_training_alone(monkeypatch):
+    def splits(seed):
+        monkeypatch.setenv("PL_GLOBAL_SEED", str(seed))
+        corpus = GeneratedLanguage(5, 5, 5, seed=None)
+        return [[*corpus.documents(split)] for split in SPLITS], [*map(corpus.fingerprint, SPLITS)]
+
+    (texts, digests), (others, other_digests) = splits(1), splits(2)
+    assert [one == other for one, other in zip(texts, others, strict=True)] == [False, True, True]
+    assert [one == other for one, other in zip(digests, other_digests, strict=True)] == [False, True, True]
+    assert texts == [[*GeneratedLanguage(5, 5, 5).documents(split)] for split in SPLITS]
+
+
+def test_no_training_sentence_is_one_of_a_pair(monkeypatch):
+    plain = [*GeneratedLanguage(40).documents("train")]
+    held_out = " ".join(plain[7].sentences[0].words)
+    monkeypatch.setattr(generated_pairs, "sentences_of_pairs", lambda: frozenset([held_out]))
+    kept = [*GeneratedLanguage(39, without_pairs=True).documents("train")]
+    assert kept == [document for document in plain if " ".join(document.sentences[0].words) != held_out][:39]
+    assert [*GeneratedLanguage(40, without_pairs=True).documents("valid")] == [
+        *GeneratedLanguage(40).documents("valid")
+    ]
+
+
 def test_the_fingerprint_is_of_the_text():
     plain = GeneratedLanguage().fingerprint("train")
     changed = [{"train": 9}, {"seed": 2}, {"sentences": (2, 2)}, {"depth": 1}, {"disagreement": 0.4}]
-    assert len({plain, *(GeneratedLanguage(**each).fingerprint("train") for each in changed)}) == 6
+    changed.append({"without_pairs": True})
+    assert len({plain, *(GeneratedLanguage(**each).fingerprint("train") for each in changed)}) == 7
     assert GeneratedLanguage(test=1, name="other").fingerprint("train") == plain
     for wrong in ({"test": -1}, {"disagreement": 1.5}, {"sentences": (3, 2)}):
         with pytest.raises(UserError, match="GeneratedLanguage"):
@@ -143,7 +169,7 @@ def test_the_floor_is_the_mean_over_the_very_text():
     assert alone.floor() == pytest.approx(sum(expected) / tokens, rel=1e-12)
 
 
-@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("depth", range(5))
 def test_no_guess_without_syntax_answers_the_pairs(depth):
     for pairs, least in ((agreement_pairs(60, depth=depth), 1), (reflexive_pairs(20, depth=depth), 2)):
         for row in pairs:
@@ -162,7 +188,8 @@ def test_no_guess_without_syntax_answers_the_pairs(depth):
 def test_pronouns_are_told_by_the_context_alone(swapped):
     grammar = Grammar()
     for row in pronoun_pairs(30, swapped=swapped):
-        good, bad, sentence = (row[name].split() for name in ("context_good", "context_bad", "sentence"))
+        good, bad, sentence = (row[name].split() for name in ("context_good", "context_bad", "sentence_good"))
+        assert row["sentence_bad"] == row["sentence_good"]
         assert math.isfinite(grammar.document_log_prob([good, sentence]))
         assert len(good) == len(bad)
         assert grammar.log_prob(bad) > -math.inf

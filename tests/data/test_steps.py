@@ -1,14 +1,18 @@
 """What each step does to documents, and to their fingerprint."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from depgen.data.corpus import SPLITS, WithSteps
 from depgen.data.detokenization import rejoined
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.steps import (
     BareWords,
+    ContextsOfOtherDocuments,
     FirstDocuments,
     Lowercase,
     MoreTraining,
@@ -18,7 +22,9 @@ from depgen.data.steps import (
     SingleSentences,
     WithoutHeldOut,
     WithoutRelations,
+    WithPartners,
     WithTreesOnly,
+    partners,
 )
 from depgen.errors import MissingDataError
 from depgen.trees.sentence import Document, Sentence
@@ -52,9 +58,9 @@ def taken(step, corpus, split="train"):
     return ["|".join(" ".join(s.words) for s in document.sentences) for document in documents]
 
 
-def sentences(step, *given):
+def sentences(step, *those):
     """What a step makes of sentences."""
-    return [s for d in step.documents(lambda split: iter([Document(given, "d")]), "train") for s in d.sentences]
+    return [s for d in step.documents(lambda split: iter([Document(those, "d")]), "train") for s in d.sentences]
 
 
 def fingerprint(corpus, *steps, split="train"):
@@ -221,6 +227,53 @@ def test_documents_of_another_corpus_go_from_training_and_validation_and_from_no
     changed = [Texts("sample", **{**tested.splits, split: ["new"]}) for split in SPLITS]
     assert fingerprints([WithoutHeldOut(), *map(WithoutHeldOut, [tested, *changed])], ptb) == 6
     assert WithSteps(ptb, steps=[step]).name == "PTB without sample"
+
+
+# -- controls ----------------------------------------------------------------------------------------------------------
+
+
+TREES = st.sampled_from([(2, 0), (0, 1), (2, 0, 2), (0, 1, 1), (0, 1, 2), (3, 3, 0)])
+
+
+@given(st.lists(TREES, min_size=1, max_size=20), st.integers(0, 9))
+def test_partners_are_as_long_have_another_tree_and_serve_once(trees, seed):
+    found = partners([Sentence(("w",) * len(heads), heads) for heads in trees], seed)
+    taken_once = [place for place in found if place is not None]
+    assert len({*taken_once}) == len(taken_once)
+    for heads, place in zip(trees, found, strict=True):
+        assert place is None or (len(trees[place]) == len(heads) and trees[place] != heads)
+    alone = 0
+    for length in (2, 3):
+        counts = Counter(heads for heads in trees if len(heads) == length)
+        alone += max([0, *(2 * count - counts.total() for count in counts.values())])
+    assert found.count(None) == alone, "no more than must be"
+
+
+def test_training_sentences_without_a_partner_go(caplog):
+    corpus = GeneratedLanguage(60, 20, 20)
+    kept = [*WithSteps(corpus, steps=[WithPartners()]).documents("train")]
+    everything = [*corpus.documents("train")]
+    has_partner = [place is not None for place in partners([each.sentences[0] for each in everything])]
+    assert kept == [each for each, kept in zip(everything, has_partner, strict=True) if kept]
+    assert f"left out {60 - len(kept)} sentences" in caplog.messages[0]
+    assert [*WithSteps(corpus, steps=[WithPartners()]).documents("test")] == [*corpus.documents("test")]
+
+
+def test_contexts_are_those_of_other_documents():
+    corpus = GeneratedLanguage(30, 1, 9, sentences=(3, 6))
+    mixed = [*WithSteps(corpus, steps=[ContextsOfOtherDocuments()]).documents("train")]
+    plain = [*corpus.documents("train")]
+    assert [each.sentences[0] for each in mixed] == [each.sentences[0] for each in plain]
+    assert [len(each.sentences) for each in mixed] == [len(each.sentences) for each in plain]
+    for number in range(1, 6):
+        theirs, own = (
+            [each.sentences[number] for each in docs if len(each.sentences) > number] for docs in (mixed, plain)
+        )
+        assert Counter(theirs) == Counter(own)
+        assert (
+            sum(one == other for one, other in zip(theirs, own, strict=True)) <= 2
+        )  # equal sentences of two documents
+    assert [*WithSteps(corpus, steps=[ContextsOfOtherDocuments()]).documents("test")] == [*corpus.documents("test")]
 
 
 # -- documents of others -----------------------------------------------------------------------------------------------

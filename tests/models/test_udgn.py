@@ -102,6 +102,17 @@ def test_messages_pass_along_given_arcs_both_ways():
     assert not mask_of_trees(torch.tensor([[0, -1, -1]])).any()
 
 
+def test_uniform_heads_are_all_other_words_alike():
+    model, batch = model_of(mask_from="uniform"), batch_of(*SENTENCES)
+    attention = model.encode(batch.tokens, batch.lengths, attention=True).attention[0]
+    for row, length in enumerate(map(len, SENTENCES)):
+        share = 2 / (length - 1) - 1 / (length - 1) ** 2 + 1e-6  # Eq. 6 of equal probabilities, and D3
+        expected = torch.full((length, length), share, dtype=torch.double).fill_diagonal_(1e-6)
+        own = (attention.after / attention.before)[row, :, :length, :length]
+        assert (own - expected).abs().max() < 1e-7
+    assert not any(each.requires_grad for each in model.parser.parameters())
+
+
 # -- its size ----------------------------------------------------------------------------------------------------------
 
 

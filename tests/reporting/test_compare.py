@@ -1,3 +1,5 @@
+import itertools
+import json
 import math
 
 import numpy as np
@@ -116,6 +118,26 @@ def test_seeds_that_vary_too_much_undo_what_items_say(put, store, scores):
     )
     assert mine.verdict == "undecided"
     assert best_cells(toy(), compare(toy())) == set()
+
+
+def test_planned_comparisons_alone_are_tested_by_ranks(change, put, store):
+    plans = [("DM-Base", "Base", "perplexity"), ("DM-Base", "DM-Base, left chain", "perplexity")]
+    planned = [dict(zip(("row", "against", "column"), plan, strict=True)) for plan in plans]
+    change("seeds: [1, 2]", f"seeds: [0, 1, 2, 3]\nplanned: {json.dumps(planned)}")
+    values = {"Base": (50, 51, 52, 53), "DM-Base": (48, 49, 47, 46), "DM-Base, left chain": (47.5, 48, 52, 51)}
+    for row, figures in values.items():
+        for seed, figure in enumerate(figures):
+            assert not compare(toy()), "none is tested before all runs are there"
+            store(row, seed, {"perplexity": float(figure)})
+    first, second = compare(toy())
+    raw = []
+    for other in ("Base", "DM-Base, left chain"):  # all divisions of the eight figures into two fours
+        both = stats.rankdata([*values["DM-Base"], *values[other]])
+        sums = [abs(sum(each) - both.sum() / 2) for each in itertools.combinations(both, 4)]
+        raw.append(np.mean([each >= abs(both[:4].sum() - both.sum() / 2) - 1e-9 for each in sums]))
+    assert raw == [2 / 70, 16 / 70]
+    assert (first.p_seeds, second.p_seeds) == (pytest.approx(2 * raw[0]), pytest.approx(raw[1]))
+    assert (first.gain, first.p_items) == (4.0, None)
 
 
 def test_seeds_decide_where_no_items_are_tested(store):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from depgen.data.generated_pairs import controlled_contexts, controlled_pairs
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.syntax.scoring import Protocol, SyntaxOptions, combined, measured, of_groups, score_sentences
@@ -24,6 +25,9 @@ NAMES = {
     "id": ("pairID", "id"),
 }
 """What the fields or columns of a file may be called: in BLiMP, and in other files."""
+CONTEXTS = ("context_good", "context_bad")
+GENERATED = {"generated": controlled_pairs, "generated_contexts": controlled_contexts}
+"""The pairs that are drawn, and in no file."""
 _SEPARATORS: Mapping[str, Separator | None] = {".jsonl": None, ".tsv": "tab", ".csv": "comma"}
 _EVERY = 10
 
@@ -35,7 +39,9 @@ class PairOptions(SyntaxOptions):
     Attributes:
         pairs: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such
             files; by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`,
-            and `pairID` or `id` may be there too. `.gz` is unpacked.
+            and `pairID` or `id` may be there too; also `context_good` and `context_bad`, sentences after which those
+            of the pair are scored. `.gz` is unpacked. `generated` and `generated_contexts` are the pairs of the small
+            generated language.
     """
 
     pairs: Path | None = None
@@ -45,9 +51,10 @@ def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Mea
     """How often a system finds the grammatical sentence of a pair likelier, per cent.
 
     An item is a pair. A row for each paradigm, each phenomenon (the mean of its paradigms) and all (the mean of all
-    paradigms). Ties are wrong. `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the
-    number of tokens. `chance` is the accuracy of random scores, with which identical pairs tie; a row with more than
-    20 % of pairs with `<unk>` is not `decided`.
+    paradigms). Ties are wrong; of pairs with contexts they count by half, so that a system without context has 50 %.
+    `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the number of tokens. `chance` is
+    the accuracy of random scores, with which identical pairs tie; a row with more than 20 % of pairs with `<unk>` is
+    not `decided`.
 
     Raises:
         UserError: no such file or column, an empty sentence, a system without likelihood, or one that can't read a
@@ -55,15 +62,21 @@ def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Mea
     """
     protocol = options.protocol
     pairs = pairs_of_protocol(read_pairs(options.pairs), protocol)
-    sentences = pairs[["good", "bad"]].to_numpy().ravel().tolist()
+    has_contexts = {*CONTEXTS} <= {*pairs.columns}
+    sides = [
+        pairs[context] + "\n" + pairs[side] if has_contexts else pairs[side]
+        for context, side in zip(CONTEXTS, ("good", "bad"), strict=True)
+    ]
     places = pairs.index.repeat(2).tolist()
-    words, ids, beam = score_sentences(system, sentences, places, options)
+    words, ids, beam = score_sentences(system, pd.concat(sides, axis=1).to_numpy().ravel().tolist(), places, options)
+    if has_contexts:
+        words = words[words["sentence"] == 2]
     if protocol == "paper":
         words = words[~words["is_end"]]
     by_sentence = words.groupby("document").agg({"log_prob": "sum", "tokens": "sum", "unknown": "any"})
     good, bad = (by_sentence[side::2].reset_index(drop=True) for side in (0, 1))
     unknown = good["unknown"] | bad["unknown"]
-    right = good["log_prob"] > bad["log_prob"]
+    right, tied = good["log_prob"] > bad["log_prob"], good["log_prob"] == bad["log_prob"]
     pairs = pairs.reset_index(drop=True)
     items = pairs[["phenomenon", "paradigm", "id", "good", "bad"]].assign(
         log_prob_good=good["log_prob"], log_prob_bad=bad["log_prob"], tokens_good=good["tokens"],
@@ -73,8 +86,9 @@ def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Mea
     )  # fmt: skip
     items = items.join(pairs[pairs.columns.difference(items.columns, sort=False)])
     counted = items.assign(
-        pairs=1, accuracy=100.0 * right, accuracy_by_token=100.0 * items["right_by_token"],
-        chance=50.0 * ~items["identical"], known_pairs=~unknown, known_accuracy=(100.0 * right).mask(unknown),
+        pairs=1, accuracy=100.0 * right + 50.0 * (has_contexts & tied), known_pairs=~unknown,
+        accuracy_by_token=100.0 * items["right_by_token"], chance=50.0 * ~items["identical"],
+        known_accuracy=(100.0 * right).mask(unknown),
     )  # fmt: skip
     measures = ["pairs", "accuracy", "accuracy_by_token", "chance", "identical", "known_pairs", "known_accuracy"]
     paradigms = of_groups(counted, ["phenomenon", "paradigm"], measures).sort_index()
@@ -92,6 +106,9 @@ def read_pairs(path: Path | None = None) -> pd.DataFrame:
     Columns `good`, `bad`, `paradigm` (by default the name of the file), `phenomenon` (by default the paradigm), `id`
     (by default the line) and what else the files say of a pair; the index is file and line. `.gz` is unpacked.
     """
+    if path is not None and str(path) in GENERATED:
+        drawn = enumerate(GENERATED[str(path)](), start=1)
+        return pd.DataFrame({f"{path}:{line}": _pair(row, path, line) for line, row in drawn}.values())
     if path is None:
         how = "The 67 files of github.com/alexwarstadt/blimp belong there; or name a file or folder of pairs."
         path = find_data("blimp", how_to_get=how)

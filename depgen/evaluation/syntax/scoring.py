@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -53,7 +54,7 @@ def score_sentences(
         for document, place in zip(documents, places, strict=True)
     ]
     encoded, _ = encode_documents(system, documents, as_one=system.reads_documents())
-    ids = [tuple(read[0].encoding.ids.tolist()) if read else () for read in encoded]
+    ids = [tuple(chain.from_iterable(each.encoding.ids.tolist() for each in read)) for read in encoded]
     for text, place, own in zip(texts, places, ids, strict=True):
         if not own:
             raise UserError(

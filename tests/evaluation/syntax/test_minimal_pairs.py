@@ -76,6 +76,16 @@ def test_further_columns_are_in_the_items(tmp_path):
     assert (item["condition"], item["right"]) == ("c1", True)
 
 
+def test_after_a_context_the_sentence_alone_counts(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = ["the cats\tthe cat\tthe cat sleeps\tthe cat sleeps", "the cat\tthe cats\tthe cat sleeps\tthe cat sleep"]
+    path.write_text("\n".join(["context_good\tcontext_bad\tsentence_good\tsentence_bad", *rows]))
+    found = answers_of(unigrams(NATS), path)
+    assert log_probs(found.items) == [[-6.5, -6.5], [-6.5, -7.0]]
+    assert found.rows["accuracy"].iloc[-1] == 75
+    assert not found.items["identical"].any()
+
+
 def test_a_fifth_of_pairs_with_unknown_words_still_decides(tmp_path):
     rows = [("p", "x", f"the cat sleeps {'?' * n}", "the cat") for n in range(4)]
     undecided = [("p", "x", "the cat sleeps", "the purrs")]
