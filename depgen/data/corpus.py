@@ -74,7 +74,7 @@ def form_of(corpus: object) -> FormName | None:
 def tokens_of(corpus: object) -> Tokens:
     """How a corpus's strings become tokens: as its last step that cuts them says, or what reads them."""
     steps: Sequence[Step] = getattr(corpus, "steps", None) or ()
-    cutting = [step.tokens for step in steps if hasattr(step, "tokens")]
+    cutting: list[Tokens] = [step.tokens for step in steps if hasattr(step, "tokens")]
     if cutting:
         return cutting[-1]
     inner = getattr(corpus, "format", None) or getattr(corpus, "corpus", None)

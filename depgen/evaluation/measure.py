@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pandas as pd
 from jsonargparse.typing import PositiveInt
 
+from depgen.data.tokenization import Tokens
 from depgen.errors import UserError, did_you_mean
-from depgen.evaluation.text_documents import Tokens
 
 MEASURES = {
     "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from depgen.annotation.annotator import parser_named
+from depgen.data.tokenization import Tokens
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.parses import Format, check_format, parse_documents
 from depgen.evaluation.parsing import structure_found_by
 from depgen.evaluation.system import load
-from depgen.evaluation.text_documents import Tokens, document_of, file_format, read_documents
+from depgen.evaluation.text_documents import document_of, file_format, read_documents
 from depgen.evaluation.trained import named_runs
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import Structure, structure_of

@@ -10,11 +10,12 @@ from typing import Any
 
 import pandas as pd
 
+from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
 from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, table_of_sums, with_perplexities
 from depgen.evaluation.system import System, load
-from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents
+from depgen.evaluation.text_documents import TextDocument, read_documents
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from depgen.data.tokenization import Tokens
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.frames import AttentionKind, By, Pooling, Reads, Trees, Unit
@@ -19,7 +20,6 @@ from depgen.evaluation.text_documents import (
     Text,
     TextDocument,
     TextWithFields,
-    Tokens,
     check_texts,
     documents_of,
     warn_of_raw_text,

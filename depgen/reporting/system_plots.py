@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from depgen.data.corpus import Corpus, Split, form_of
+from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.reading import warn_of_another_form
 from depgen.evaluation.system import load
-from depgen.evaluation.text_documents import Tokens, document_of
+from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trees.attention import BEGIN
 from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
 from depgen.locations import write_atomically
@@ -66,7 +67,7 @@ def plot_attention(
         output: the plot, .png, .pdf or .svg; unset: `attention.png`, of a table `results/<table>/attention-<row>.png`.
     """
     usual = "DM-Transformer"
-    system = load(chosen_run(run, table, row=row, size=size, usual=usual), device="cpu", form="as_is")
+    system = load(chosen_run(run, table, row=row, size=size, usual=usual), device="cpu")
     path = output or picture_path("attention.png", table, row=row or usual)
     check_name(path)
     attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)

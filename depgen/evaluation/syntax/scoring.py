@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.measure import Measured, ScoringOptions
 from depgen.evaluation.scores import score_words
-from depgen.evaluation.text_documents import Tokens, document_of
+from depgen.evaluation.text_documents import document_of
 
 if TYPE_CHECKING:
     from depgen.evaluation.system import System
