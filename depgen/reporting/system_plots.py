@@ -67,7 +67,7 @@ def plot_attention(
         output: the plot, .png, .pdf or .svg; unset: `attention.png`, of a table `results/<table>/attention-<row>.png`.
     """
     usual = "DM-Transformer"
-    system = load(chosen_run(run, table, row=row, size=size, usual=usual), device="cpu", form="as_is")
+    system = load(chosen_run(run, table, row=row, size=size, usual=usual), device="cpu")
     path = output or picture_path("attention.png", table, row=row or usual)
     check_name(path)
     attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)

@@ -64,11 +64,11 @@ def test_rows_are_the_predicted_tokens_and_columns_what_they_see(context, axis, 
 
 @pytest.fixture
 def loaded(monkeypatch):
-    """Stands in for a loaded run; the runs that were asked for."""
+    """Stands in for a loaded run; the runs that were asked for, with their options."""
     runs = []
 
-    def load(run, **_):
-        runs.append(run)
+    def load(run, **options):
+        runs.append((run, options))
         return SimpleNamespace(attention=lambda sentence, **options: attention_of(("BOS", "red", "blue")))
 
     monkeypatch.setattr(system_plots, "load", load)
@@ -80,6 +80,7 @@ def test_unknown_words_are_marked_and_counted(loaded, tmp_path, capsys):
     assert main(["plot", "attention", "--run", "some/run", "--output", str(path)]) == 0
     assert path.read_text().count("blue (unk)</text>") == 2
     assert "self attention over 3 predictions. 1 of its 3 tokens are unknown" in capsys.readouterr().out
+    assert loaded == [("some/run", {"device": "cpu"})], "in the form of the run's corpus"
 
 
 # -- attention heads and relations --------------------------------------------------------------------------------
