@@ -281,7 +281,9 @@ def test_the_configuration_of_own_data_trains(place, capsys, page):
     if page == "trees":
         Path("other.yaml").write_text(f"base: own.yaml\n{block('yaml', page, STRUCTFORMER).replace('512', '16')}")
         assert main(["fit", "--config", "other.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
-        Path("own_treebank.yaml").write_text(block("yaml", page, "corpus:"))
+        Path("own_treebank.yaml").write_text(
+            block("yaml", page, "corpus:\n  class_path: depgen.data.corpora.ConlluTreebank\n  init_args:\n")
+        )
         command = ["evaluate", "parsing", "--config", "own_treebank.yaml", "--run", "own"]
         assert main(command) == 0, capsys.readouterr().err
         assert "next word" in capsys.readouterr().out

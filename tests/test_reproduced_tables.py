@@ -141,13 +141,15 @@ def test_every_row_is_made_once(made, capsys, monkeypatch):
 
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
     cells, notes = table_of(made, "parsed", capsys)
-    assert cells["DMV (quoted: Someone, 2004)", "paper"] == ["35.80", "", "", "", "", ""]
+    assert cells["DMV (quoted: Someone, 2004)", "paper"] == ["35.80", "", "", "", "", "", ""]
     assert ("next word†", "local") not in cells  # a floor is nobody's system, and not marked as ours
     floor = cells["next word", "local"]
     assert floor[0].split()[0] == floor[2].split()[0] != "", "a rule is decoded in no two ways"
     assert cells["UDGN", "paper"][0] == "49.90"
     metrics = read_result(job_of("parsed", "UDGN").result).metrics
-    for key, cell in zip([*MEASURES, "child_to_parent_det", "perplexity"], cells["UDGN", "local"], strict=True):
+    *figures, unknown = cells["UDGN", "local"]
+    assert unknown == f"{100 * metrics['unk_rate']:.2f} %"
+    for key, cell in zip([*MEASURES, "child_to_parent_det", "perplexity"], figures, strict=True):
         assert cell.split()[0] == f"{metrics[key]:.2f}"
         assert ("[" in cell) == (key != "child_to_parent_det"), "intervals where sentences have scores"
     assert cells["UDGN", "difference"][0] == f"{metrics['dda_tree'] - 49.9:+.2f}"

@@ -200,7 +200,7 @@ def _report(totals: pd.DataFrame, beam: int | None, system: System, unit: Unit, 
     logger.info(
         "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %.2f, per token "
         "%.2f, per known word %.2f. Read %s by %s.",
-        total["words"], f" ({total['unread']} more are not read in the form `{form}`)" if total["unread"] else "",
+        total["words"], f" ({total['unread']} more have no score; form `{form}`)" if total["unread"] else "",
         100 * total["unknown"] / max(1, total["words"]), total["tokens"], " with <eos>" if total["ends"] else "",
         likelihood, "" if beam is None else f" (beam {beam})",
         total["log_prob"] / (math.log(2) if unit == "bits" else 1), unit, name.replace("_", "-"), total[name],

@@ -195,7 +195,7 @@ def test_pseudo_likelihoods_have_perplexities_of_their_own_and_unread_words_no_s
     assert not [name for name in row if name.endswith("perplexity") and "pseudo" not in name]
     assert row["words"] == row["tokens"] == 14
     last = err.splitlines()[-1]
-    assert "14 words (5 more are not read in the form `bare`)" in last
+    assert "14 words (5 more have no score; form `bare`)" in last
     assert "pseudo log-likelihood" in last
     assert "pseudo-perplexity per word" in last
     assert "with <eos>" not in last

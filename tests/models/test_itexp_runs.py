@@ -161,7 +161,7 @@ def test_texts_have_bounds_over_trees(run, scored, parser):
         (("--trees", "sampled", "--parser", "stories", "--by", "word"), "of sentences, not of their words"),
         (
             ("--trees", "sampled", "--parser", "stories", "--beam_size", "3"),
-            "next_words: expected without trees",
+            "expected without trees",
         ),
         (("--trees", "gold", "--seed", "3"), "seed: expected with sampled trees"),
         (("--parser", "stories", "--by", "all"), "parser: expected with sampled trees"),
