@@ -42,7 +42,7 @@ class DataSource:
 def source_of(corpus: Corpus, *, max_documents: int | None = None) -> DataSource:
     """The corpus by name, size and content, with a limit on training documents."""
     limited = _limited(corpus, max_documents)
-    counts = _counts(limited)
+    counts = split_counts(limited)
     return DataSource(corpus.name, counts["reduced"], counts["train"], fingerprint_of(limited))
 
 
@@ -64,11 +64,6 @@ def _text_of_split(corpus: Corpus, split: Split) -> Corpus:
     return replace(corpus, steps=steps)
 
 
-def equal_documents(corpus: Corpus) -> int:
-    """How many training documents equal one of validation or test but for blanks."""
-    return int(_counts(corpus)["equal"])
-
-
 def _limited(corpus: Corpus, max_documents: int | None) -> Corpus:
     """The corpus with a limit on training documents as its last step."""
     limit = () if max_documents is None else (FirstDocuments(max_documents),)
@@ -77,7 +72,7 @@ def _limited(corpus: Corpus, max_documents: int | None) -> Corpus:
     return WithSteps(corpus, steps=limit) if limit else corpus
 
 
-def _counts(corpus: Corpus) -> dict[str, Any]:
+def split_counts(corpus: Corpus) -> dict[str, Any]:
     """Training documents, what of the splits is equal, and whether the corpus is reduced; counted once, cached."""
     key = lines_sha256(["2", *map(corpus.fingerprint, SPLITS), str(dict(corpus.published))])
     path = cache_root() / "documents" / f"{key}.json"
@@ -147,7 +142,7 @@ def record_data(run: Path, trainer: "L.Trainer", model: "L.LightningModule") -> 
     if not trainer.is_global_zero or not hasattr(data, "corpus"):
         return
     try:
-        counts = _counts(data.corpus)
+        counts = split_counts(data.corpus)
         logger.info(
             "%s: %d of %d training documents and %d of %d training sentences equal one of validation or test but for "
             "blanks; %d documents of validation equal one of the test.", data.corpus.name, counts["equal"],

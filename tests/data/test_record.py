@@ -15,11 +15,11 @@ from depgen.data.generated import GeneratedLanguage
 from depgen.data.record import (
     DataSource,
     Sizes,
-    equal_documents,
     fingerprint_of,
     measure,
     record_data,
     source_of,
+    split_counts,
 )
 from depgen.data.steps import BareWords, FirstDocuments, Lowercase, SingleSentences, WithoutHeldOut
 from depgen.data.text import TextData
@@ -207,10 +207,10 @@ def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tm
 
 
 def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(pets, tmp_path):
-    assert equal_documents(pets) == 1
-    assert equal_documents(replace(pets, steps=[WithoutHeldOut()])) == 0
+    assert split_counts(pets)["equal"] == 1
+    assert split_counts(replace(pets, steps=[WithoutHeldOut()]))["equal"] == 0
     (tmp_path / "train.txt").write_text("the\nthecow sat down\n")
-    assert equal_documents(pets) == 2
+    assert split_counts(pets)["equal"] == 2
 
 
 def test_what_is_equal_in_the_splits_is_counted_in_documents_and_sentences(tmp_path, monkeypatch, caplog):
