@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 MEASURES = {
     "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",
     "bracketing": "depgen.evaluation.trees.bracketing:bracketing",
-    "coherence": "depgen.evaluation.coherence.measure:coherence",
+    "coherence": "depgen.evaluation.coherence:coherence",
     "corpus": "depgen.evaluation.corpus_sizes:corpus_sizes",
     "correlations": "depgen.evaluation.trees.correlations:correlations",
     "dependent-loss": "depgen.evaluation.dependents:dependent_loss",

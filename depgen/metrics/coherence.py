@@ -1,4 +1,4 @@
-"""How surely a system prefers documents to other arrangements of sentences: accuracy, its bootstrap, two systems.
+"""How surely a system prefers documents to other arrangements of sentences: accuracy and its bootstrap.
 
 Ji, Cohn, Kong, Dyer & Eisenstein (2015), Sec. 4.2, after Barzilay & Lapata (2008): a test set is drawn from the
 documents with replacement. Each draw is compared with a shuffle of its sentences; the system chooses the one that is
@@ -10,13 +10,10 @@ Deviations
         beforehand. The mean over them is what the accuracy of resampled sets tends to.
     D2. Equal likelihoods are worth half a point; the paper does not say. So is a question without a choice: documents
         of one sentence, and shuffles equal to the document, are among the paper's pairs, one for each document.
-    D3. The z-test takes resampled sets for independent observations: with enough of them every difference is
-        significant. The interval beside it says how far the difference of two systems, over all shuffles, moves when
-        the documents do: without the chance of drawing one shuffle a document, which resampled test sets have, and
-        with pieces of one document drawn together.
+    D3. The paper's two-sample z-test takes resampled sets for independent observations: with enough of them every
+        difference is significant. It is not computed; tables compare systems by tests over documents.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -71,25 +68,3 @@ def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) ->
         questions = (chance[:, 1] * counts[documents]).astype(np.int64)
         means[start : start + rows] = flat[starts[documents] + questions].mean(1)
     return means
-
-
-def z_statistic(means: tuple[float, float], deviations: tuple[float, float], *, resamples: int = 1000) -> float:
-    """The two-sample z of two systems' means over resampled test sets, as published (D3).
-
-    >>> round(z_statistic((83.26, 72.54), (3.77, 8.46)), 2)
-    36.6
-    """
-    difference = means[0] - means[1]
-    error = math.sqrt((deviations[0] ** 2 + deviations[1] ** 2) / resamples)
-    if error == 0:
-        return math.copysign(math.inf, difference) if difference else 0.0
-    return difference / error
-
-
-def one_sided_p(z: float) -> float:
-    """How probable a z at least as large is where the first system is no better.
-
-    >>> round(one_sided_p(1.6449), 3)
-    0.05
-    """
-    return math.erfc(z / math.sqrt(2)) / 2
