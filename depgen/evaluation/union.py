@@ -34,7 +34,7 @@ from depgen.data.sampler import RankBatch, ResumableLoader, TokenBudgetBatches, 
 from depgen.errors import UserError
 from depgen.evaluation.corruption import MIN_SENTENCES, ContentWords, Story, corrupt, words_of
 from depgen.evaluation.pretrained import load_pretrained
-from depgen.evaluation.text.gpt2_perplexity import pad_right, padded_batches
+from depgen.evaluation.text.judges import pad_right, padded_batches
 from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
