@@ -1,6 +1,5 @@
 """What `depgen predict` writes into a run folder: the trees or the bracketings of the test split."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from depgen.trees.sentence import Document
 
 TEST_TREES = Path("trees") / "test.conllu"
 """Trees of the test split, in the run folder."""
-BRACKETINGS, DISTANCES = Path("bracketings"), "distances.jsonl"
+BRACKETINGS = Path("bracketings")
 """Bracketings of the test split, in the run folder."""
 
 Row = tuple[int, Any]
@@ -72,20 +71,14 @@ def distance_rows(
 
 
 def write_bracketings(rows: Sequence[Row], path: Path) -> None:
-    """Write a text a line in the order of the split: `layer-<k>.txt` as `(a (b c))`, and `distances.jsonl`.
+    """Write `layer-<k>.txt`, in which each line is a text as `(a (b c))`, in the order of the split.
 
-    A line of the latter holds `item` (place in the split), `words` and `distances`, a list a layer. A document of
-    several sentences has one tree.
+    A document of several sentences has one tree.
     """
     texts: list[tuple[list[str], np.ndarray]] = [text for _, text in rows]
     for layer in range(texts[0][1].shape[0]):
         lines = [format_bracketing(words, bracketing_of_distances(distances[layer])) for words, distances in texts]
         write_atomically(path / f"layer-{layer}.txt", "\n".join(lines) + "\n")
-    lines = [
-        json.dumps({"item": item, "words": words, "distances": distances.round(6).tolist()}, ensure_ascii=False)
-        for item, (words, distances) in rows
-    ]
-    write_atomically(path / DISTANCES, "\n".join(lines) + "\n")
 
 
 class PredictionWriter(BasePredictionWriter):
