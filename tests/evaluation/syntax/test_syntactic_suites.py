@@ -52,20 +52,6 @@ def test_surprisals_of_regions_are_sums_and_blank_regions_have_none(tmp_path):
     assert scores.items["holds"].tolist() == [[True], [False]]
 
 
-@pytest.mark.parametrize(
-    ("metric", "first", "second"),
-    [
-        ("mean", [0, 1.5, 0, 3], [2.5, 0, 1.875, 0]), ("median", [0, 1.5, 0, 3], [2.5, 0, 1.875, 0]),
-        ("max", [0, 2, 0, 3], [4, 0, 3.5, 0]), ("min", [0, 1, 0, 3], [1, 0, 0.25, 0]),
-        ("range", [0, 1, 0, 0], [3, 0, 3.25, 0]),
-    ],
-)  # fmt: skip
-def test_a_suite_says_how_surprisals_become_that_of_a_region(tmp_path, metric, first, second):
-    suites = suites_of(tmp_path, suite_of(*ITEMS, metric=metric))
-    scores = scored(unigrams(NATS), suites, tokens="whitespace")
-    assert (surprisals(scores, 0, "a"), surprisals(scores, 0, "b")) == (first, second)
-
-
 def test_a_word_across_a_border_belongs_to_the_region_of_its_first_character(tmp_path, monkeypatch):
     item = {"a": ["the cats", "' sleep"], "b": ["the", "the"]}  # the apostrophe joins the word before the border
     suites = suites_of(tmp_path, suite_of(item))
@@ -190,7 +176,7 @@ def test_regions_become_one_sentence_with_their_characters(tmp_path):
     assert (one.text, other.text) == ("The cat sat", "the dog ran")
     assert one.spans == {1: (0, 7), 2: (7, 7), 3: (8, 11)}
     assert other.spans == {1: (0, 0), 2: (0, 7), 3: (8, 11), 4: (11, 11)}
-    assert (suite.name, suite.metric, suite.circuit) == ("toy", "sum", OTHER)
+    assert (suite.name, suite.circuit) == ("toy", OTHER)
     assert other.place == f"{path}: item 1, condition b"
     path.write_bytes(codecs.BOM_UTF8 + json.dumps(suite_of(ITEM), indent=1).replace("\n", "\r\n").encode())
     assert read_suite(path).items[1]["b"] == other
