@@ -121,15 +121,10 @@ def predicted_heads(
 ) -> dict[str, list[list[int]]]:
     """By decoding, a network's heads of each sentence's words: 1-based, 0 = root.
 
-    Args:
-        network: in evaluation mode.
-        vocabulary: what it was trained with.
-        sentences: words in the form of the text that it has learnt from.
-        decodings: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
-            head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
-            been taught roots; and the `own rule` of a network's paper, if it has one.
-        tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
-            what is in a batch (StructFormer with `calibration: batch`).
+    `tree` is the best tree with a single root, non-projective ones among them; `argmax` each word's best head by
+    itself, which is no tree and has no root in sentences of more than one word, unless the network has been taught
+    roots; and the `own rule` that of a network's paper, if it has one. Sentences are of words in the form of the text
+    that the network has learnt from.
     """
     heads: dict[str, list[list[int]]] = {decoding: [[] for _ in sentences] for decoding in decodings}
     for batch, probabilities in head_batches(network, vocabulary, sentences, tokens_per_batch=tokens_per_batch):
@@ -173,7 +168,7 @@ class Bracketer(Protocol):
             sentences: token ids, without beginning and end.
             vocabulary: that the system was trained with.
             word_starts: whether each token is the first of a word.
-            beam_size: the most trees of a sentence that are compared, where a beam is; None: as the system was made.
+            beam_size: the most trees of a sentence that are compared; None: as the system was made.
         """
         ...
 

@@ -6,7 +6,7 @@ import json
 import types
 from collections import Counter
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -18,11 +18,20 @@ from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation import coherence as module
-from depgen.evaluation.coherence import CoherenceOptions, coherence, inserted, score_trials, shuffled, trials
+from depgen.evaluation.coherence import (
+    CoherenceOptions,
+    coherence,
+    credit,
+    expected_distance,
+    inserted,
+    resampled_means,
+    score_trials,
+    shuffled,
+    trials,
+)
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
-from depgen.metrics.coherence import resampled_means
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,
@@ -291,6 +300,42 @@ def test_sentences_that_stand_alone_are_read_once_each():
     assert reading.documents_read > 9
 
 
+# -- what answers are worth -------------------------------------------------------------------------------------------
+
+RAGGED = [np.array([1.0, 0.0, 0.5]), np.array([1.0]), np.array([0.0, 0.0, 0.0, 1.0])]
+
+
+def test_a_choice_is_right_wrong_or_shared():
+    scores = np.array([-3.0, -3.0, -5.0, -3.0])
+    assert credit(scores) == pytest.approx(1 / 3)
+    assert credit(scores[[2, 0]]) == 0
+    assert credit(scores[[0, 2]]) == 1
+    assert credit(np.array([-1e6, np.nextafter(-1e6, 0)])) == 0, "likelihoods are compared to the last bit"
+    assert expected_distance(scores, np.array([0.0, 1.0, 2.0, 5.0])) == 2.0
+    with pytest.raises(AssertionError):
+        credit(np.array([np.nan, -1.0]))
+
+
+def test_resampled_sets_have_the_distribution_of_all_draws():
+    values = [np.array([1.0, 0.0]), np.array([0.25])]
+    one = [each for own in values for each in np.repeat(own, 2 // len(own))]  # of equal probability
+    expected = Counter(round(sum(draws) / 2, 6) for draws in product(one, repeat=2))
+    resamples = 40_000
+    found = Counter(resampled_means(values, resamples=resamples).round(6).tolist())
+    assert found.keys() == expected.keys()
+    chance = [expected[mean] / 16 * resamples for mean in expected]
+    assert stats.chisquare([found[mean] for mean in expected], chance).pvalue > 1e-3
+
+
+def test_draws_depend_on_the_seed_and_on_nothing_else(monkeypatch):
+    found = resampled_means(RAGGED, seed=1)
+    assert (found == resampled_means(RAGGED, seed=1)).all()
+    assert (found != resampled_means(RAGGED, seed=2)).any()
+    assert (found[:100] == resampled_means(RAGGED, resamples=100, seed=1)).all()
+    monkeypatch.setattr(module, "DRAWS_AT_A_TIME", 7)
+    assert (found == resampled_means(RAGGED, seed=1)).all()
+
+
 # -- the measure -------------------------------------------------------------------------------------------------------
 
 VOCABULARY = Vocabulary.of_words([f"w{number}" for number in range(30)])
@@ -391,10 +436,10 @@ def test_every_arrangement_is_kept_with_its_log_probability(trained, task):
         for text, log_prob in zip(texts, document["log_probs"], strict=True):
             numbers = [int(sentence[1:]) for sentence in text]
             assert log_prob == -3.0 * sum(one + 1 != other for one, other in itertools.pairwise(numbers))
-        for question, credit in zip(document["questions"], document["credits"], strict=True):
+        for question, worth in zip(document["questions"], document["credits"], strict=True):
             true, *others = [document["log_probs"][place] for place in question]
             assert texts[question[0]] == texts[0]
-            assert credit == (1.0 if all(true > other for other in others) else 0.5), "no other is ever likelier"
+            assert worth == (1.0 if all(true > other for other in others) else 0.5), "no other is ever likelier"
 
 
 def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):

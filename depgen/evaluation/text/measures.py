@@ -59,7 +59,6 @@ class TextOptions:
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
         bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
         bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
-        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
         union: a run of UNION, such as union_rocstories; by default no UNION.
         oracle: for LM score and oracle perplexity: an experiment that `depgen fit` has trained, such as
@@ -74,7 +73,6 @@ class TextOptions:
     empty: Literal["zero", "drop"] = "zero"
     bertscore_model: str | None = "roberta-large"
     bertscore_layer: int | None = None
-    bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
     union: str | None = None
     oracle: str | None = None
@@ -242,7 +240,7 @@ def _bertscore(texts: pd.DataFrame, options: TextOptions) -> TextScore:
         raise NotComputedError(OFF)
     return bertscore(
         list(texts["text"]), references, model=options.bertscore_model, layer=options.bertscore_layer,
-        baseline=options.bertscore_baseline, device=checked_device(options.device), download=options.download,
+        device=checked_device(options.device), download=options.download,
     )  # fmt: skip
 
 

@@ -135,11 +135,9 @@ def _sentences(
     sentences = [list(map(read, each)) for each in blocks]
     for number, (one, other) in enumerate(zip(*sentences, strict=False), start=1):
         if one.words != other.words:
-            both = zip((*one.words, "its end"), (*other.words, "its end"), strict=False)
-            place, (expected, found) = next((k, pair) for k, pair in enumerate(both, start=1) if pair[0] != pair[1])
             raise UserError(
-                f"{blocks[1][number - 1].where(min(place, len(other)))}: sentence {number} has {found!r} as word "
-                f"{place}, in {gold} it is {expected!r}: expected the same words in both files."
+                f"{blocks[1][number - 1].where(1)}: expected the words of sentence {number} of {gold}, "
+                f"{' '.join(one.words)!r}, found {' '.join(other.words)!r}."
             )
     if len(sentences[0]) != len(sentences[1]):
         shorter, longer = sorted(zip(map(len, sentences), (gold, predicted), strict=True))

@@ -70,18 +70,7 @@ def test_padding_never_matches_even_when_everything_else_is_opposite():
     assert greedy_f1(Embedded(text, first, first), Embedded(reference, both, both)).item() == pytest.approx(-1.0)
 
 
-def test_rescaling_takes_the_row_of_the_layer(tiny_bert, tmp_path):
-    baseline = tmp_path / "tiny.tsv"
-    baseline.write_text("LAYER,P,R,F\n" + "".join(f"{layer},0.5,0.5,{layer / 10}\n" for layer in range(4)))
-    plain = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2)
-    rescaled = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2, baseline=baseline)
-    assert rescaled.items.tolist() == pytest.approx(((plain.items - 20.0) / 0.8).tolist())
-    assert plain.settings.endswith("-unrescaled")
-    assert rescaled.settings.endswith("-rescaled(tiny.tsv)")
-    assert "tiny-bert_L2_no-idf" in rescaled.settings
-
-
-def test_layers(tiny_bert, tmp_path, caplog, monkeypatch):
+def test_layers(tiny_bert, caplog, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(LAYERS, tiny_bert.name, 2)
         assert "_L2_" in bertscore(["a"], ["a"], model=str(tiny_bert)).settings
@@ -89,10 +78,6 @@ def test_layers(tiny_bert, tmp_path, caplog, monkeypatch):
     with caplog.at_level(logging.WARNING):
         assert "_L3_" in bertscore(["a"], ["a"], model=str(tiny_bert)).settings
     assert "takes the last, 3" in caplog.text
-    baseline = tmp_path / "bad.tsv"
-    baseline.write_text("LAYER,P,R,F\n0,1,1,1\n")
-    with pytest.raises(UserError, match="no baseline for layer 2"):
-        bertscore(["a"], ["a"], model=str(tiny_bert), layer=2, baseline=baseline)
     with pytest.raises(UserError, match="layers 0 to 3, found 4"):
         bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
 
