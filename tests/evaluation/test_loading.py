@@ -82,23 +82,6 @@ def test_states_equal_those_of_the_library_and_are_pooled_by_word(place):
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_words_equal_those_of_minicons(place):
-    from minicons.scorer import IncrementalLMScorer
-    from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    folder = place / "models" / "tiny"
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|endoftext|>", eos_token="<|endoftext|>",
-        pad_token="<|endoftext|>",
-    )  # fmt: skip
-    scorer = IncrementalLMScorer(GPT2LMHeadModel.from_pretrained(folder).eval(), "cpu", tokenizer=tokenizer)
-    system = depgen.load("tiny", device="cpu")
-    words = system.score(TEXTS)
-    for text, ours in zip(TEXTS, sums(words[~words["is_end"]]), strict=True):
-        (pairs,) = scorer.token_score([text], bos_token=True)
-        assert ours == pytest.approx(sum(score for _, score in pairs[1:]), abs=1e-5 * len(pairs))
-
-
 def test_words_cut_by_rules_are_no_raw_text_to_a_pretrained_model(place, caplog):
     system = depgen.load("tiny", device="cpu")
     raw = sums(system.score("The cat sat."))
