@@ -431,9 +431,6 @@ def coherence(system: Trained, options: CoherenceOptions) -> Measured:
     one's questions. `resampled_mean`, `deviation`, `low` and `high` are of the paper's resampled test sets, whose mean
     tends to `accuracy`. `ties` are those of the system; `empty` questions, in which there is nothing to choose, are
     counted apart, and `accuracy_without_empty` leaves them out.
-
-    Raises:
-        UserError: the system gives texts no likelihood, or the corpus has nothing to ask about.
     """
     settings = system.run / "config.yaml"
     corpus = options.corpus or (getattr(data_of(settings), "corpus", None) if settings.is_file() else None)

@@ -43,9 +43,6 @@ def dependent_loss(system: Trained, options: DependentOptions = DependentOptions
 
     An item is a token of a document: its `nll`, whether it is `covered` (a future dependent of some earlier position),
     and whether it is the `end` of its text. Each document is read alone, in the experiments of streams too.
-
-    Raises:
-        UserError: no such experiment, one without trees, or a system without an exact likelihood.
     """
     config = options.config or system.run / "config.yaml"
     data = data_of(config)

@@ -73,10 +73,6 @@ def parse(
         device: cpu, cuda, …; by default a GPU where there is one.
         attention_head: (masked Transformer) `[layer,head]` that it parses by, both 0-based, such as `depgen
             evaluate parsing` chooses; by default those that it was trained with, if any.
-
-    Raises:
-        UserError: no such file, run, parser, form or attention head, a run that does not parse, several runs that have
-            no consensus, CoNLL-U that is none (line named), a parser with a run or with an option that only runs have.
     """
     if output is not None:
         check_output(output)

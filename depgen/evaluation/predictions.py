@@ -48,11 +48,7 @@ class PredictionWriter(BasePredictionWriter):
         self._rows: list[Row] = []
 
     def on_predict_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Forget an earlier prediction.
-
-        Raises:
-            UserError: a sentence or a word that is to be parsed is empty.
-        """
+        """Forget an earlier prediction."""
         self._rows.clear()
         if isinstance(pl_module, HeadNetwork):
             self._documents = list(self.data.corpus.documents("test"))
@@ -101,11 +97,7 @@ class PredictionWriter(BasePredictionWriter):
             self.written = "bracketings", self.folder / BRACKETINGS
 
     def _write_trees(self, trees: Sequence[Sequence[int]], path: Path) -> None:
-        """Write CoNLL-U; words and tags are those of the corpus, its own trees are not.
-
-        Raises:
-            UserError: not every sentence has a tree.
-        """
+        """Write CoNLL-U; words and tags are those of the corpus, its own trees are not."""
         sentences = sum(len(document.sentences) for document in self._documents)
         if len(trees) != sentences:
             raise UserError(

@@ -117,11 +117,7 @@ class UnionData(L.LightningDataModule):
         self._lexicon: ContentWords | None = None
 
     def stories(self, split: Split) -> list[Story]:
-        """The tagged stories of a split.
-
-        Raises:
-            UserError: fewer than two stories have enough sentences.
-        """
+        """The tagged stories of a split."""
         if split not in self._stories:
             documents = list(self.corpus.documents(split))
             stories = [document.sentences for document in documents if len(document.sentences) >= MIN_SENTENCES]
@@ -358,11 +354,7 @@ class UNION(L.LightningModule):
 
 
 def _pretrained(encoder: str, max_length: int, *, download: bool) -> tuple[Any, str, str]:
-    """The encoder with its own weights, its configuration and its tokenizer as JSON.
-
-    Raises:
-        UserError: it can't be had, or reads fewer tokens.
-    """
+    """The encoder with its own weights, its configuration and its tokenizer as JSON."""
     pretrained = load_pretrained(encoder, "encoder", download=download)
     config = pretrained.model.config
     positions = int(getattr(config, "max_position_embeddings", max_length))

@@ -197,9 +197,6 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
     for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without suites
     of `other` names; of several suites that are all of such names, it is their mean. `chance` is that of random
     surprisals.
-
-    Raises:
-        UserError: no such file, a suite that is not as it should be, or a system without likelihood.
     """
     protocol, suites = options.protocol, read_suites(options.suites)
     if protocol == "paper":

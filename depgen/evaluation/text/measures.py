@@ -104,9 +104,6 @@ def text(options: TextFiles) -> Measured:
     """BLEU, sacreBLEU, Distinct, Self-BLEU, BERTScore, perplexities and others of files of texts.
 
     Rows and items are those of `measure_texts`, file by file; `level` and `file` name it.
-
-    Raises:
-        UserError: a file is missing, empty or not UTF-8, or the numbers of texts differ; options that need another.
     """
     if options.reverse and options.oracle is None:
         raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
@@ -151,9 +148,6 @@ def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
         texts: `text`, tokens separated by whitespace; `reference` for measures of overlap; `prompt`, what each text
             continues, for UNION: without it texts are whole stories.
         options: models, policies, seeds.
-
-    Raises:
-        UserError: there is no text, or no such device.
     """
     checked_device(options.device)
     texts = texts.filter(["prompt", "text", "reference"])
@@ -307,9 +301,6 @@ def sample_scores(texts: Sequence[str], pools: Mapping[str, ReferencePool], *, p
 
     Quality and diversity as Caccia et al. (2020) and Casas et al. (2020), appendix B, measure them. Samples are
     consecutive Moses-tokenised texts; a rest that fills no sample is left out.
-
-    Raises:
-        UserError: there are fewer texts than a sample has.
     """
     if len(texts) < per_sample:
         raise UserError(f"Samples of {per_sample} texts: expected at least as many texts, found {len(texts)}.")
@@ -323,11 +314,7 @@ def sample_scores(texts: Sequence[str], pools: Mapping[str, ReferencePool], *, p
 
 
 def moses_texts(texts: Iterable[str]) -> list[str]:
-    """Texts as the Moses tokeniser cuts them, without escapes, tokens separated by blanks.
-
-    Raises:
-        UserError: the tokeniser is not installed.
-    """
+    """Texts as the Moses tokeniser cuts them, without escapes, tokens separated by blanks."""
     try:
         from sacremoses import MosesTokenizer
     except ImportError as error:

@@ -69,11 +69,7 @@ def lm_score(oracle: str, losses: pd.DataFrame) -> TextScore:
 
 
 def trained_oracle(config: Path, *, size: str = PAPER, depgen: Depgen = run_depgen) -> Path:
-    """The run folder of an experiment's oracle: found, resumed, or trained; two processes train it once.
-
-    Raises:
-        UserError: no such experiment, its corpus is missing, or training failed.
-    """
+    """The run folder of an experiment's oracle: found, resumed, or trained; two processes train it once."""
     return fit(oracle_training(config, size), depgen).run
 
 
@@ -85,11 +81,7 @@ def oracle_training(config: Path, size: str = PAPER) -> Training:
 
 
 def find_oracle(reference: str | Path) -> Path:
-    """The run folder of an oracle: the newest of an experiment's YAML, the paper's size first, or a run folder.
-
-    Raises:
-        UserError: there is none; says how to train it.
-    """
+    """The run folder of an oracle: the newest of an experiment's YAML, the paper's size first, or a run folder."""
     path = Path(reference)
     if path.suffix not in (".yaml", ".yml"):
         return find_run(reference)
@@ -110,9 +102,6 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
         texts: one string an item, tokens separated by white space.
         oracle: its run folder.
         device: where it reads; by default a GPU where there is one.
-
-    Raises:
-        UserError: the run holds no system with an exact likelihood.
     """
     vocabulary = load_vocabulary(oracle / VOCABULARY_FILE)
     ids = [encode(vocabulary, text.split()).ids for text in texts]
@@ -149,9 +138,6 @@ def reverse_lm_score(texts: Sequence[str], oracle: Path, *, depgen: Depgen = run
         texts: the samples, as many as there are real training sentences, where figures are to compare with the paper's.
         oracle: the run folder whose experiment is trained.
         depgen: runs a command.
-
-    Raises:
-        UserError: no text has a word, the real corpus is missing, or training failed.
     """
     samples = [text for text in texts if text.strip()]
     if not samples:

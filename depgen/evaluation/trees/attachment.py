@@ -68,10 +68,6 @@ def attachment_of_files(options: AttachmentOptions) -> Measured:
     with their labels, subtypes included. All are over the edges of all sentences. Edges from the root (tops of SDP) and
     of punctuation count, as in SemEval 2015; further rows leave them out. Found edges without their labels belong to no
     relation: a relation has unlabelled recall alone.
-
-    Raises:
-        UserError: a file is missing or of another format, lacks trees or graphs, or has other words than the other
-            file; punctuation is left out by relations, and the gold file has none.
     """
     paths = (options.gold, options.predicted)
     sdp = [path for path in paths if _is_sdp(path)]

@@ -83,9 +83,6 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
     Sentences are read as the language-modelling Penn Treebank writes them: no traces, no punctuation, lower case, `N`
     for numbers; what the vocabulary lacks is `unknown` (per cent of the words). A word of several pieces has the
     distance of its first.
-
-    Raises:
-        UserError: no such treebank, or a system that has no bracketings.
     """
     network = getattr(system.model, "backbone", None)
     trees = treebank_sentences(options)

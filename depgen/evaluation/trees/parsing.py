@@ -71,10 +71,6 @@ def parsing(system: Trained, options: ParsingOptions) -> Measured:
 
     An item is a sentence, by each decoding and floor; its weight are its `words`. Rows have 95 % intervals over
     resampled sentences, and the share of words that the vocabulary lacks (`unknown`, per cent).
-
-    Raises:
-        UserError: a run that does not parse, runs that differ in more than their seed, a treebank without trees or
-            sentences, or one that would be judged by the trees that an attention head is chosen by.
     """
     systems = [system, *(load_trained(each, device=str(system.model.device)) for each in options.others)]
     network, corpus = network_of(systems), in_form(options.corpus, system.reading)
