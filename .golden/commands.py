@@ -154,7 +154,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     ),
     Generation(
         "coherence in one file", "!depgen/evaluation/coherence/measure.py", move="w11_eval.py",
-        options={"parse --decoding": "", "coherence --against": ""},
+        options={"parse --decoding": "", "evaluate coherence --against": ""},
     ),
 ]  # fmt: skip
 
