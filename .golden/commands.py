@@ -152,6 +152,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "a parser's treebank is a corpus", "!depgen/annotation/supar_training.py", move="w6.py",
         verbs={"train-parser": "annotate"}, options={"train-parser --config": "--train"},
     ),
+    Generation(
+        "coherence in one file", "!depgen/evaluation/coherence/measure.py", move="w11_eval.py",
+        options={"parse --decoding": "", "evaluate coherence --against": ""},
+    ),
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from beartype import beartype
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.metrics.coherence import credit
+from depgen.evaluation.coherence import credit
 from tests.shape_checks import shapes_checked
 
 wrapped = shapes_checked(typechecker=beartype)

@@ -15,33 +15,20 @@ def decoded_heads(
     probabilities: Float[np.ndarray, "batch dependents heads"],
     lengths: Int[np.ndarray, " batch"],
     decoding: Decoding,
-    *,
-    as_trees: bool = False,
 ) -> Int[np.ndarray, "batch length"]:
     """Heads by a `HeadNetwork`'s probabilities; in one that knows no roots, every word is as good a root.
 
-    With `as_trees`, argmax heads are changed where they form no tree with a single root: as few of them as possible,
-    and of these so that the sum of log(p + 1e-9) is the largest. So each cycle loses one arc.
-
     >>> cycle = np.array([[[0.0, 0.9, 0.1], [0.6, 0.0, 0.4], [0.2, 0.8, 0.0]]])
-    >>> [decoded_heads(cycle, np.array([3]), "argmax", as_trees=as_trees).tolist() for as_trees in (False, True)]
+    >>> [decoded_heads(cycle, np.array([3]), decoding).tolist() for decoding in ("argmax", "tree")]
     [[[2, 1, 2]], [[2, 0, 2]]]
     """
     from depgen.decoding.spanning_tree import maximum_spanning_trees  # late: it imports a compiler
 
     probabilities = probabilities.astype(np.float64)
+    if decoding == "argmax":
+        return _argmax_heads(probabilities, lengths)
     roots = probabilities.diagonal(axis1=1, axis2=2)
-    scores, root_scores = np.log(probabilities + SMALLEST), np.log1p(roots / SMALLEST)
-    if decoding == "tree":
-        return maximum_spanning_trees(scores, lengths, root_scores=root_scores)
-    heads = _argmax_heads(probabilities, lengths)
-    if not as_trees or not heads.size:
-        return heads
-    both = np.concatenate([root_scores[:, :, None], scores], axis=2)
-    bonus = 1 + (1 + heads.shape[1]) * (np.nanmax(both) - np.nanmin(both))  # one head more outweighs all others' scores
-    rows, words = np.nonzero(heads >= 0)
-    both[rows, words, heads[rows, words]] += bonus
-    return maximum_spanning_trees(both[:, :, 1:], lengths, root_scores=both[:, :, 0])
+    return maximum_spanning_trees(np.log(probabilities + SMALLEST), lengths, root_scores=np.log1p(roots / SMALLEST))
 
 
 def _argmax_heads(

@@ -33,9 +33,6 @@ def corpus_sizes(options: CorpusOptions) -> Measured:
 
     Tokens are words, with one end of sequence a document, which is also one of the types. `in_training` counts the
     documents that equal one of training but for blanks; `unknown` is the share of words that training lacks.
-
-    Raises:
-        UserError: no corpus is named, or it is not at hand.
     """
     if (options.config is None) == (options.corpus is None):
         raise UserError("Name an experiment by --config, or a corpus by --corpus.")

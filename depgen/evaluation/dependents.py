@@ -41,12 +41,8 @@ class DependentOptions:
 def dependent_loss(system: Trained, options: DependentOptions = DependentOptions()) -> Measured:
     """A run's loss on the validation split, in nats a token, by the kind of token.
 
-    An item is a token of a document: its `nll`, and whether it is `covered` (a future dependent of some earlier
-    position), `adjacent` (of the position just before) and the `end` of its text. Each document is read alone, in the
-    experiments of streams too.
-
-    Raises:
-        UserError: no such experiment, one without trees, or a system without an exact likelihood.
+    An item is a token of a document: its `nll`, whether it is `covered` (a future dependent of some earlier position),
+    and whether it is the `end` of its text. Each document is read alone, in the experiments of streams too.
     """
     config = options.config or system.run / "config.yaml"
     data = data_of(config)
@@ -59,8 +55,7 @@ def dependent_loss(system: Trained, options: DependentOptions = DependentOptions
     split = data.split(SPLIT)
     documents = [split[number] for number in range(len(split))]
     nll = sequence_losses(system, [document.ids for document in documents], tokens_per_batch=TOKENS_PER_BATCH)
-    kinds = [future_dependent_targets(document.heads) for document in documents]  # type: ignore[arg-type]
-    covered, adjacent = (np.concatenate(each) for each in zip(*kinds, strict=True))
+    covered = np.concatenate([covered_targets(document.heads) for document in documents])  # type: ignore[arg-type]
     lengths = list(map(len, nll))
     items = pd.DataFrame(
         {
@@ -68,13 +63,11 @@ def dependent_loss(system: Trained, options: DependentOptions = DependentOptions
             "token": np.concatenate([np.arange(1, length + 1) for length in lengths]),
             "nll": np.concatenate(nll),
             "covered": covered,
-            "adjacent": adjacent,
         }
     )
     items["end"] = ~items["document"].duplicated(keep="last")
     chosen = {
         "future dependents": covered & ~items["end"],
-        "of the position just before": adjacent & ~items["end"],
         "other words": ~covered & ~items["end"],
         "<eos>": items["end"],
         "all": np.ones(len(items), dtype=bool),
@@ -87,17 +80,13 @@ def dependent_loss(system: Trained, options: DependentOptions = DependentOptions
     return Measured(items, pd.DataFrame(rows))
 
 
-def future_dependent_targets(
-    heads: Int[np.ndarray, " words"],
-) -> tuple[Bool[np.ndarray, " targets"], Bool[np.ndarray, " targets"]]:
-    """Whether each target (the words and `<eos>`) is in Z of some earlier position, and of the one just before.
+def covered_targets(heads: Int[np.ndarray, " words"]) -> Bool[np.ndarray, " targets"]:
+    """Whether each target (the words and `<eos>`) is in Z of some earlier position.
 
-    >>> [each.tolist() for each in future_dependent_targets(np.array([2, 0, 2]))]
-    [[False, True, True, True], [False, True, True, True]]
+    >>> covered_targets(np.array([2, 0, 2])).tolist()
+    [False, True, True, True]
     """
-    offsets, targets = future_dependents(heads)
-    positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    covered, adjacent = np.zeros((2, len(heads) + 1), dtype=bool)
+    _, targets = future_dependents(heads)
+    covered = np.zeros(len(heads) + 1, dtype=bool)
     covered[targets - 1] = True
-    adjacent[targets[positions == targets - 1] - 1] = True
-    return covered, adjacent
+    return covered

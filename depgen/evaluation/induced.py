@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from depgen.data.vocabulary import VOCABULARY_FILE
-from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.parsing import BEAM_SIZE, SystemParser, structure_found_by
 from depgen.evaluation.reading import reading_of_run
@@ -17,33 +16,30 @@ from depgen.trees.annotator import Structure
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
-TREE_RULES: dict[Decoding, str] = {"tree": "4", "argmax": "5"}
+TREE_RULES = "4"
 """Raised when the trees of the same run change."""
 GRAPH_RULES = "1"
 """Raised when the graphs of the same run change."""
 
 
 class Induced:
-    """What a run finds in sentences; sent to another process, the run is loaded there again.
+    """What a run finds in sentences, by options of `SystemParser`; in another process, the run is loaded again.
 
-    Args:
-        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest).
-        finds: the structure that its system must find.
-        form: what words are brought into; None: the form of the run's corpus.
-        device: cpu, cuda, …; None: a GPU where there is one.
-        options: of `depgen.evaluation.parsing.SystemParser`.
+    Attributes:
+        structure: what its system must find.
     """
+
+    structure: Structure
 
     def __init__(
         self,
         run: str,
-        finds: Structure,
         *,
         form: FormName | None,
         device: str | None,
-        **options: Any,  # noqa: ANN401 - of several types
+        **options: Any,  # noqa: ANN401
     ) -> None:
-        self.run, self.finds, self.form, self.device, self.options = run, finds, form, device, options
+        self.run, self.form, self.device, self.options = run, form, device, options
 
     def __getstate__(self) -> dict[str, Any]:
         assert self.source  # the newest run may be another one later
@@ -72,9 +68,9 @@ class Induced:
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with heads and relations, always a single root, or with edges; labels are `root` and `dep`."""
-        if (structure := structure_found_by(self.trained)) != self.finds:
+        if (found := structure_found_by(self.trained)) != self.structure:
             name = type(self.trained.model).__name__
-            raise UserError(f"{self.run}: expected a run that finds a {self.finds}, found a {name}: a {structure}.")
+            raise UserError(f"{self.run}: expected a run that finds a {self.structure}, found a {name}: a {found}.")
         return SystemParser([self.trained], **self.options).annotate(sentences)
 
 
@@ -88,8 +84,6 @@ class InducedTrees(Induced):
     Args:
         run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest); as
             paths from here or below `$DEPGEN_RUNS`.
-        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, of which as few
-            are changed as make a tree with a single root: one in each cycle, so that the tree is the most probable.
         form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
             which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
@@ -97,41 +91,31 @@ class InducedTrees(Induced):
         device: cpu, cuda, …; by default a GPU where there is one.
         attention_head: (masked Transformer) the layer and attention head that it parses by, both 0-based, such as
             `depgen evaluate parsing` chooses; by default those that it was trained with, if any.
-        likely_heads: give graphs too: the tree and, of each word, all heads that are at least this likely; None: trees
-            alone.
     """
+
+    structure: Structure = "tree"
 
     def __init__(
         self,
         run: str,
-        decoding: Decoding = "tree",
         *,
         form: FormName | None = None,
         tokens_per_batch: int = 8192,
         device: str | None = None,
         attention_head: tuple[int, int] | None = None,
-        likely_heads: float | None = None,
     ) -> None:
-        if likely_heads is not None and not 0 < likely_heads <= 1:
-            raise UserError(f"likely_heads: expected a probability above 0 and at most 1, found {likely_heads}.")
         super().__init__(
-            run, "tree", form=form, device=device, decoding=decoding, attention_head=attention_head,
-            likely_heads=None if likely_heads is None else float(likely_heads), tokens_per_batch=tokens_per_batch,
-        )  # fmt: skip
-        self.structure: Structure = "tree" if likely_heads is None else "graph"
+            run, form=form, device=device, attention_head=attention_head, tokens_per_batch=tokens_per_batch
+        )
         by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
-        also = "" if likely_heads is None else f", heads of {likely_heads} and more"
-        self.scheme = f"induced by {self.called} ({decoding}{by}{also})"
+        self.scheme = f"induced by {self.called} (tree{by})"
 
     def fingerprint(self) -> str:
         """Of the checkpoint, the run's vocabulary and the options."""
-        decoding: Decoding = self.options["decoding"]
         form = self.form or reading_of_run(self.source[0]).form
-        parts = ["induced trees", TREE_RULES[decoding], decoding, str(form), *self.digests()]
+        parts = ["induced trees", TREE_RULES, "tree", str(form), *self.digests()]
         if (attention_head := self.options["attention_head"]) is not None:
             parts.append("attention head {} {}".format(*attention_head))
-        if (likely_heads := self.options["likely_heads"]) is not None:
-            parts.append(f"heads of {likely_heads}")
         return lines_sha256(parts)
 
 
@@ -151,9 +135,7 @@ class InducedGraphs(Induced):
         self, run: str, *, beam_size: int = BEAM_SIZE, tokens_per_batch: int = 8192, device: str | None = None
     ) -> None:
         check_at_least(1, beam_size=beam_size)
-        super().__init__(
-            run, "graph", form="as_is", device=device, beam_size=beam_size, tokens_per_batch=tokens_per_batch
-        )
+        super().__init__(run, form="as_is", device=device, beam_size=beam_size, tokens_per_batch=tokens_per_batch)
         self.scheme = f"graphs induced by {self.called} (beam {beam_size})"
 
     def fingerprint(self) -> str:

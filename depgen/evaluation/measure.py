@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
-from jsonargparse.typing import PositiveInt
 
-from depgen.data.tokenization import Tokens
 from depgen.errors import UserError, did_you_mean
 
 logger = logging.getLogger(__name__)
@@ -21,7 +19,7 @@ logger = logging.getLogger(__name__)
 MEASURES = {
     "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",
     "bracketing": "depgen.evaluation.trees.bracketing:bracketing",
-    "coherence": "depgen.evaluation.coherence.measure:coherence",
+    "coherence": "depgen.evaluation.coherence:coherence",
     "corpus": "depgen.evaluation.corpus_sizes:corpus_sizes",
     "correlations": "depgen.evaluation.trees.correlations:correlations",
     "dependent-loss": "depgen.evaluation.dependents:dependent_loss",
@@ -44,22 +42,6 @@ class Measured:
 
     items: pd.DataFrame
     rows: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class ScoringOptions:
-    """The options of measures that score texts.
-
-    Attributes:
-        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
-            protocol.
-        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
-        tokens_per_batch: scored at once, padding included; no score depends on it.
-    """
-
-    tokens: Tokens | None = None
-    beam_size: PositiveInt | None = None
-    tokens_per_batch: PositiveInt | None = None
 
 
 def warn_below_floors(rows: pd.DataFrame, column: str) -> None:

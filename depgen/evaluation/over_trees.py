@@ -149,10 +149,6 @@ def bounds_of_sentences(
 
     The arguments are those of `depgen.evaluation.system.System.score_over_trees`. The samples of a sentence depend on
     the seed and on the sentence's place among all.
-
-    Raises:
-        UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a
-            sentence is longer than the system reads, has no gold tree or words that are not read.
     """
     check_at_least(0, seed=seed)
     model, vocabulary = trained.model, trained.vocabulary
@@ -242,11 +238,7 @@ def _drawn(distribution: ProjectiveTrees, binarization: Binarization, number: in
 
 
 def _gold_tree(sentence: EncodedSentence) -> Tree:
-    """The tree of a sentence.
-
-    Raises:
-        UserError: it has none, or it has words that the system does not read.
-    """
+    """The tree of a sentence."""
     words, own = " ".join(sentence.sentence.words), sentence.sentence
     if own.heads is None or own.relations is None or min(own.heads) < 0:
         raise UserError(f"{words!r}: expected a sentence with its tree, found none: give CoNLL-U, or sample trees.")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from depgen.annotation.annotator import parser_named
 from depgen.data.tokenization import Tokens
-from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.parses import Format, check_format, parse_documents
 from depgen.evaluation.parsing import structure_found_by
@@ -29,7 +28,6 @@ def parse(
     run: Sequence[str] | None = None,
     parser: str | None = None,
     output: Path | None = None,
-    decoding: Decoding = "tree",
     form: FormName | None = None,
     input_format: FileFormat | None = None,
     tokens: Tokens | None = None,
@@ -57,8 +55,6 @@ def parse(
         parser: in place of a run, a parser of `depgen annotate --train` (name or folder), or an installed spaCy
             package.
         output: where the result goes; by default it is printed.
-        decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, where one
-            head in each cycle is changed to make a tree. The row `argmax` of `evaluate parsing` is of unchanged heads.
         form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
             text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
             Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
@@ -77,10 +73,6 @@ def parse(
         device: cpu, cuda, …; by default a GPU where there is one.
         attention_head: (masked Transformer) `[layer,head]` that it parses by, both 0-based, such as `depgen
             evaluate parsing` chooses; by default those that it was trained with, if any.
-
-    Raises:
-        UserError: no such file, run, parser, form or attention head, a run that does not parse, several runs that have
-            no consensus, CoNLL-U that is none (line named), a parser with a run or with an option that only runs have.
     """
     if output is not None:
         check_output(output)
@@ -111,8 +103,8 @@ def parse(
         system, *others = systems
         chosen = _format(format, output, structure_found_by(system))
         parses = system.parse(
-            documents, decoding=decoding, attention_head=attention_head, beam_size=beam_size,
-            tokens_per_batch=tokens_per_batch, others=others, progress=sys.stderr.isatty(),
+            documents, attention_head=attention_head, beam_size=beam_size, tokens_per_batch=tokens_per_batch,
+            others=others, progress=sys.stderr.isatty(),
         )  # fmt: skip
         read, unknown = (sum(map(sum, marks)) for marks in (parses.read, parses.unknown))
         logger.info(

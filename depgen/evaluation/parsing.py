@@ -121,15 +121,10 @@ def predicted_heads(
 ) -> dict[str, list[list[int]]]:
     """By decoding, a network's heads of each sentence's words: 1-based, 0 = root.
 
-    Args:
-        network: in evaluation mode.
-        vocabulary: what it was trained with.
-        sentences: words in the form of the text that it has learnt from.
-        decodings: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
-            head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
-            been taught roots; and the `own rule` of a network's paper, if it has one.
-        tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
-            what is in a batch (StructFormer with `calibration: batch`).
+    `tree` is the best tree with a single root, non-projective ones among them; `argmax` each word's best head by
+    itself, which is no tree and has no root in sentences of more than one word, unless the network has been taught
+    roots; and the `own rule` that of a network's paper, if it has one. Sentences are of words in the form of the text
+    that the network has learnt from.
     """
     heads: dict[str, list[list[int]]] = {decoding: [[] for _ in sentences] for decoding in decodings}
     for batch, probabilities in head_batches(network, vocabulary, sentences, tokens_per_batch=tokens_per_batch):
@@ -173,7 +168,7 @@ class Bracketer(Protocol):
             sentences: token ids, without beginning and end.
             vocabulary: that the system was trained with.
             word_starts: whether each token is the first of a word.
-            beam_size: the most trees of a sentence that are compared, where a beam is; None: as the system was made.
+            beam_size: the most trees of a sentence that are compared; None: as the system was made.
         """
         ...
 
@@ -220,31 +215,24 @@ class SystemParser:
 
     Attributes:
         systems: one; or several that give trees by the mean of their probabilities of heads.
-        decoding: (trees) `tree`, the best tree with a single root, or `argmax`, each word's likeliest head, where one
-            head in each cycle is changed to make a tree.
         attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; None: its own.
-        likely_heads: (trees) give edges too: the tree's, and all that are at least this likely.
         beam_size: (graphs, constituents) hypotheses about those of a sentence; None: 20 graphs, or as in the run.
         tokens_per_batch: parsed at once, padding included.
         batch_size: the most sentences at once; None: any number.
     """
 
     systems: Sequence[Trained]
-    decoding: Decoding = "tree"
     attention_head: tuple[int, int] | None = None
-    likely_heads: float | None = None
     beam_size: int | None = None
     tokens_per_batch: int = 8192
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
         check_at_least(1, beam_size=self.beam_size)
-        searched = self.structure != "tree"
         of_trees = {
-            "decoding": self.decoding != "tree", "attention_head": self.attention_head is not None,
-            "a consensus of several runs": len(self.systems) > 1,
+            "attention_head": self.attention_head is not None, "a consensus of several runs": len(self.systems) > 1,
         }  # fmt: skip
-        given = of_trees if searched else {"beam_size": self.beam_size is not None}
+        given = {"beam_size": self.beam_size is not None} if self.structure == "tree" else of_trees
         if wrong := [name for name, is_given in given.items() if is_given]:
             raise UserError(
                 f"{' and '.join(wrong)}: leave out, for {type(self.trained.model).__name__} gives a {self.structure}."
@@ -275,27 +263,17 @@ class SystemParser:
                 f"{', '.join(FORMS)} (depgen.trees.text_form)."
             )
         heads: list[list[int]] = [[] for _ in sentences]  # of the words that are read
-        likely: list[list[tuple[int, int]]] = [[] for _ in sentences]
-        words, least = list(map(reading.words, sentences)), self.likely_heads
         for batch, probabilities in head_batches(
-            network, vocabulary, words, tokens_per_batch=self.tokens_per_batch, batch_size=self.batch_size
-        ):
+            network, vocabulary, list(map(reading.words, sentences)), tokens_per_batch=self.tokens_per_batch,
+            batch_size=self.batch_size,
+        ):  # fmt: skip
             lengths = batch.lengths.numpy()
-            decoded = decoded_heads(probabilities, lengths, self.decoding, as_trees=True)
-            for row, (place, length) in enumerate(zip(batch.items.tolist(), lengths, strict=True)):
-                heads[place] = decoded[row, :length].tolist()
-                if least is not None:
-                    is_likely = (probabilities[row, :length, :length] >= least) & ~np.eye(length, dtype=bool)
-                    likely[place] = [(head + 1, word + 1) for word, head in np.argwhere(is_likely).tolist()]
-        trees = [
+            trees = decoded_heads(probabilities, lengths, "tree")
+            for place, tree, length in zip(batch.items.tolist(), trees, lengths, strict=True):
+                heads[place] = tree[:length].tolist()
+        return [
             sentence.with_heads(put_words_back(own, reading.kept(sentence)))
             for sentence, own in zip(sentences, heads, strict=True)
-        ]
-        if least is None:
-            return trees
-        return [
-            replace(tree, edges=_with_likely(tree, own, reading.kept(tree)))
-            for tree, own in zip(trees, likely, strict=True)
         ]
 
     def _graphs(self, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -357,14 +335,6 @@ def _by_attention_head(trained: Trained, attention_head: tuple[int, int] | None)
         raise UserError(f"attention_head is of masked Transformers: {trained.checkpoint} holds none.")
     network.parse_by(attention_head)
     return replace(trained, model=network)
-
-
-def _with_likely(tree: Sentence, pairs: Sequence[tuple[int, int]], kept: Sequence[bool]) -> tuple[Edge, ...]:
-    """The arcs of a tree with those between the words that were read."""
-    places = [place for place, keep in enumerate(kept, start=1) if keep]
-    arcs = {(head, word) for word, head in enumerate(tree.heads or (), start=1)}
-    arcs |= {(places[head - 1], places[word - 1]) for head, word in pairs}
-    return sorted_edges((head, word, "root" if head == 0 else "dep") for head, word in arcs)
 
 
 def edges_over_words(

@@ -1,20 +1,16 @@
 """What `depgen predict` writes into a run folder: the trees or the bracketings of the test split."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning as L
 import numpy as np
 import torch
-from jaxtyping import Float
 from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
-from depgen.data.batch import TokenBatch, WordBatch
 from depgen.data.module import CorpusData
-from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
 from depgen.language_models.masked import HeadNetwork
@@ -26,66 +22,11 @@ from depgen.trees.sentence import Document
 
 TEST_TREES = Path("trees") / "test.conllu"
 """Trees of the test split, in the run folder."""
-BRACKETINGS, DISTANCES = Path("bracketings"), "distances.jsonl"
+BRACKETINGS = Path("bracketings")
 """Bracketings of the test split, in the run folder."""
 
 Row = tuple[int, Any]
-"""An item's place in the split, and what is predicted of it."""
-
-
-def head_rows(prediction: Float[Tensor, "batch dependents heads"], batch: WordBatch) -> Iterator[Row]:
-    """The heads of each sentence's words, of the best tree with a single root."""
-    lengths = batch.lengths.cpu().numpy()
-    heads = decoded_heads(prediction.cpu().numpy(), lengths, "tree")
-    for item, of_sentence, length in zip(batch.items.tolist(), heads, lengths.tolist(), strict=True):
-        yield item, of_sentence[:length].tolist()
-
-
-def write_trees(rows: Sequence[Row], documents: Sequence[Document], path: Path) -> None:
-    """Write documents with these trees as CoNLL-U; words and tags are those of the corpus, its own trees are not.
-
-    Raises:
-        UserError: not every sentence has one.
-    """
-    sentences = sum(len(document.sentences) for document in documents)
-    if len(rows) != sentences:
-        raise UserError(
-            f"Expected trees of all {sentences} sentences of the test split, found {len(rows)}: leave "
-            "trainer.limit_predict_batches and trainer.fast_dev_run out."
-        )
-    trees = (heads for _, heads in rows)
-    parsed = (
-        Document(tuple(sentence.with_heads(next(trees)) for sentence in document.sentences), document.identifier)
-        for document in documents
-    )
-    write_conllu(parsed, path)
-
-
-def distance_rows(
-    prediction: Float[Tensor, "layers batch words"], batch: TokenBatch, vocabulary: Vocabulary
-) -> Iterator[Row]:
-    """The words of each text, as the vocabulary has its tokens, and their distances in each layer."""
-    distances = prediction.cpu().double().numpy()
-    for row, (item, length) in enumerate(zip(batch.items.tolist(), batch.lengths.tolist(), strict=True)):
-        words = [vocabulary.decode([token]) or "_" for token in batch.inputs[row, 1:length].tolist()]
-        yield item, (words, distances[:, row, : length - 1])
-
-
-def write_bracketings(rows: Sequence[Row], path: Path) -> None:
-    """Write a text a line in the order of the split: `layer-<k>.txt` as `(a (b c))`, and `distances.jsonl`.
-
-    A line of the latter holds `item` (place in the split), `words` and `distances`, a list a layer. A document of
-    several sentences has one tree.
-    """
-    texts: list[tuple[list[str], np.ndarray]] = [text for _, text in rows]
-    for layer in range(texts[0][1].shape[0]):
-        lines = [format_bracketing(words, bracketing_of_distances(distances[layer])) for words, distances in texts]
-        write_atomically(path / f"layer-{layer}.txt", "\n".join(lines) + "\n")
-    lines = [
-        json.dumps({"item": item, "words": words, "distances": distances.round(6).tolist()}, ensure_ascii=False)
-        for item, (words, distances) in rows
-    ]
-    write_atomically(path / DISTANCES, "\n".join(lines) + "\n")
+"""An item's place in the split; and its heads, or its words with their distances in each layer."""
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -107,11 +48,7 @@ class PredictionWriter(BasePredictionWriter):
         self._rows: list[Row] = []
 
     def on_predict_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Forget an earlier prediction.
-
-        Raises:
-            UserError: a sentence or a word that is to be parsed is empty.
-        """
+        """Forget an earlier prediction."""
         self._rows.clear()
         if isinstance(pl_module, HeadNetwork):
             self._documents = list(self.data.corpus.documents("test"))
@@ -127,11 +64,18 @@ class PredictionWriter(BasePredictionWriter):
         batch_idx: int,
         dataloader_idx: int,
     ) -> None:
-        """Keep a batch's predictions."""
+        """Keep the heads of each sentence, of the best tree with a single root; or words and distances of each text."""
+        items, lengths = batch.items.tolist(), batch.lengths.tolist()
         if isinstance(pl_module, HeadNetwork):
-            self._rows.extend(head_rows(prediction, batch))
-        else:
-            self._rows.extend(distance_rows(prediction, batch, self.data.vocabulary))
+            trees = decoded_heads(prediction.cpu().numpy(), batch.lengths.cpu().numpy(), "tree")
+            for item, heads, length in zip(items, trees, lengths, strict=True):
+                self._rows.append((item, heads[:length].tolist()))
+            return
+        distances = prediction.cpu().double().numpy()
+        for row, (item, length) in enumerate(zip(items, lengths, strict=True)):
+            tokens = batch.inputs[row, 1:length].tolist()
+            words = [self.data.vocabulary.decode([token]) or "_" for token in tokens]
+            self._rows.append((item, (words, distances[:, row, : length - 1])))
 
     def write_on_epoch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: object, batch_indices: object
@@ -144,10 +88,34 @@ class PredictionWriter(BasePredictionWriter):
             rows = [row for share in shares for row in share]
         if not trainer.is_global_zero or not rows:
             return
-        rows = sorted(rows, key=lambda row: row[0])
+        predicted = [prediction for _, prediction in sorted(rows, key=lambda row: row[0])]
         if isinstance(pl_module, HeadNetwork):
-            write_trees(rows, self._documents, self.folder / TEST_TREES)
+            self._write_trees(predicted, self.folder / TEST_TREES)
             self.written = "trees", self.folder / TEST_TREES
         else:
-            write_bracketings(rows, self.folder / BRACKETINGS)
+            self._write_bracketings(predicted, self.folder / BRACKETINGS)
             self.written = "bracketings", self.folder / BRACKETINGS
+
+    def _write_trees(self, trees: Sequence[Sequence[int]], path: Path) -> None:
+        """Write CoNLL-U; words and tags are those of the corpus, its own trees are not."""
+        sentences = sum(len(document.sentences) for document in self._documents)
+        if len(trees) != sentences:
+            raise UserError(
+                f"Expected trees of all {sentences} sentences of the test split, found {len(trees)}: leave "
+                "trainer.limit_predict_batches and trainer.fast_dev_run out."
+            )
+        heads = iter(trees)
+        parsed = (
+            Document(tuple(sentence.with_heads(next(heads)) for sentence in document.sentences), document.identifier)
+            for document in self._documents
+        )
+        write_conllu(parsed, path)
+
+    def _write_bracketings(self, texts: Sequence[tuple[Sequence[str], np.ndarray]], folder: Path) -> None:
+        """Write `layer-<k>.txt`, in which each line is a text as `(a (b c))`, in the order of the split.
+
+        A document of several sentences has one tree.
+        """
+        for layer in range(len(texts[0][1])):
+            lines = [format_bracketing(words, bracketing_of_distances(distances[layer])) for words, distances in texts]
+            write_atomically(folder / f"layer-{layer}.txt", "\n".join(lines) + "\n")

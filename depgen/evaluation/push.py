@@ -79,10 +79,6 @@ def push(
             alone, which `AutoModelForCausalLM.from_pretrained(FOLDER)` loads.
         repo: `owner/name` on the Hugging Face hub to upload the folder to; needs a token (`hf auth login`, HF_TOKEN).
         private: make the repository private where it does not exist yet.
-
-    Raises:
-        UserError: no such run, a folder that holds something, no token, or a hub that refuses the upload; a backbone
-            that is not the library's.
     """
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
@@ -115,11 +111,7 @@ def _write_run(trained: Trained, to: Path, *, place: str) -> None:
 
 
 def _write_backbone(trained: Trained, to: Path) -> None:
-    """Write the backbone and the tokenizer of a run in the library's own form.
-
-    Raises:
-        UserError: the backbone is none of the library's.
-    """
+    """Write the backbone and the tokenizer of a run in the library's own form."""
     model, vocabulary = trained.model, trained.vocabulary
     backbone = getattr(model, "backbone", model)
     if not isinstance(backbone, PretrainedTransformer):
@@ -180,11 +172,7 @@ def model_card(system: type, record: Mapping[str, Any], metrics: Mapping[str, fl
 
 
 def _upload(folder: Path, repo: str, *, private: bool) -> str:
-    """The address of the repository that now holds the folder.
-
-    Raises:
-        UserError: the hub refuses it, or does not answer.
-    """
+    """The address of the repository that now holds the folder."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 

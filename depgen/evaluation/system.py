@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from depgen.data.tokenization import Tokens
-from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.frames import AttentionKind, By, Pooling, Reads, Trees, Unit
 from depgen.evaluation.parses import Parses, parse_documents
@@ -204,7 +203,6 @@ class System(Trained):
         self,
         texts: Text | Iterable[Text],
         *,
-        decoding: Decoding = "tree",
         attention_head: tuple[int, int] | None = None,
         beam_size: int | None = None,
         tokens: Tokens | None = None,
@@ -217,8 +215,6 @@ class System(Trained):
 
         Args:
             texts: strings.
-            decoding: (trees) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, where
-                one head in each cycle is changed to make a tree.
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
             beam_size: (graphs, brackets) hypotheses about those of a sentence; by default 20, or as in the run.
@@ -234,10 +230,9 @@ class System(Trained):
             UserError: the system does not parse, lacks an option or an attention head, was trained on text of unknown
                 form (name it by `depgen.load(..., form=)`), or has no consensus with the others.
         """
-        check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         parser = SystemParser(
-            [self, *others], decoding, attention_head, beam_size=beam_size, tokens_per_batch=tokens_per_batch,
+            [self, *others], attention_head, beam_size=beam_size, tokens_per_batch=tokens_per_batch,
             batch_size=batch_size,
         )  # fmt: skip
         parses = parse_documents(parser, documents_of(texts, tokens or self.reading.tokens), progress=progress)

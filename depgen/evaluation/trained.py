@@ -82,11 +82,7 @@ class Trained:
             )
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
-        """Whether documents are read as one: by default by systems that know of their sentences.
-
-        Raises:
-            UserError: `reads` is `document`, and the system never does.
-        """
+        """Whether documents are read as one: by default by systems that know of their sentences."""
         check_one_of(reads=(reads, Reads))
         if reads == "document" and self.model.likelihood == "pseudo":
             raise UserError(
@@ -106,10 +102,6 @@ def load_trained(name: str | Path | None, *, device: str | None = None, form: Fo
         name: see `depgen.load`.
         device: cpu, cuda, …; None: a GPU where there is one.
         form: what words are brought into; None: the form of the run's corpus.
-
-    Raises:
-        UserError: there is no such system, its checkpoint is damaged or lies without its vocabulary, the vocabulary has
-            another size than the system, or it names classes that no run may name.
     """
     kind, place = located(name)
     if kind == "pretrained":
@@ -132,11 +124,7 @@ def load_trained(name: str | Path | None, *, device: str | None = None, form: Fo
 
 
 def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> LanguageModel:
-    """The system that a checkpoint's settings describe, with its weights.
-
-    Raises:
-        UserError: the settings name no class, one that is no system of depgen, or arguments that it does not take.
-    """
+    """The system that a checkpoint's settings describe, with its weights."""
     arguments = content.get("hyper_parameters") or {}
     path = arguments.get("_class_path")
     if not isinstance(path, str):
@@ -167,11 +155,7 @@ def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path
 
 
 def system_class(name: str | Path | None) -> type[LanguageModel] | None:
-    """The class of the system that `load_trained` would load; None if it is no system, or one that no run may name.
-
-    Raises:
-        UserError: there is no such run or checkpoint, or it is damaged.
-    """
+    """The class of the system that `load_trained` would load; None if it is no system, or one that no run may name."""
     kind, place = located(name)
     if kind == "pretrained":
         from depgen.language_models.pretrained_masked import PretrainedMaskedLM
@@ -193,11 +177,7 @@ def _checkpoint_of(place: Path) -> tuple[Path | None, Path]:
 
 
 def checked_device(name: str | None) -> str:
-    """The device of that name; without one a GPU where there is one.
-
-    Raises:
-        UserError: there is no such device.
-    """
+    """The device of that name; without one a GPU where there is one."""
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -211,11 +191,7 @@ def checked_device(name: str | None) -> str:
 
 
 def _pretrained(folder: Path, *, device: str | None) -> Trained:
-    """A causal or masked language model of the transformers library that was not trained here.
-
-    Raises:
-        UserError: it can't be given a text word by word.
-    """
+    """A causal or masked language model of the transformers library that was not trained here."""
     from depgen.backbones.pretrained import PretrainedTransformer
     from depgen.models.causal_lm import CausalLM
 
@@ -257,9 +233,6 @@ def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
 
     A text begins with what the tokenizer itself puts there, else with `bos_token_id`, else with `eos_token_id`. The
     mark of a role in a chat is none: `<|endoftext|>` takes its place.
-
-    Raises:
-        UserError: no token begins a text, or a word's pieces depend on the words before it.
     """
     from tokenizers import Tokenizer
 
@@ -302,11 +275,7 @@ def _first(ids: Any) -> Any:  # noqa: ANN401 - what a JSON file holds
 
 
 def located(name: str | Path | None) -> tuple[Place, Path]:
-    """What a name means and where it is; of several runs of an experiment, and without a name, the newest.
-
-    Raises:
-        UserError: nothing has that name, or several have.
-    """
+    """What a name means and where it is; of several runs of an experiment, and without a name, the newest."""
     if name is None:
         return "run", newest_run()
     if name == "":

@@ -34,7 +34,7 @@ from depgen.data.sampler import RankBatch, ResumableLoader, TokenBudgetBatches, 
 from depgen.errors import UserError
 from depgen.evaluation.corruption import MIN_SENTENCES, ContentWords, Story, corrupt, words_of
 from depgen.evaluation.pretrained import load_pretrained
-from depgen.evaluation.text.gpt2_perplexity import pad_right, padded_batches
+from depgen.evaluation.text.judges import pad_right, padded_batches
 from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
@@ -117,11 +117,7 @@ class UnionData(L.LightningDataModule):
         self._lexicon: ContentWords | None = None
 
     def stories(self, split: Split) -> list[Story]:
-        """The tagged stories of a split.
-
-        Raises:
-            UserError: fewer than two stories have enough sentences.
-        """
+        """The tagged stories of a split."""
         if split not in self._stories:
             documents = list(self.corpus.documents(split))
             stories = [document.sentences for document in documents if len(document.sentences) >= MIN_SENTENCES]
@@ -358,11 +354,7 @@ class UNION(L.LightningModule):
 
 
 def _pretrained(encoder: str, max_length: int, *, download: bool) -> tuple[Any, str, str]:
-    """The encoder with its own weights, its configuration and its tokenizer as JSON.
-
-    Raises:
-        UserError: it can't be had, or reads fewer tokens.
-    """
+    """The encoder with its own weights, its configuration and its tokenizer as JSON."""
     pretrained = load_pretrained(encoder, "encoder", download=download)
     config = pretrained.model.config
     positions = int(getattr(config, "max_position_embeddings", max_length))

@@ -71,11 +71,7 @@ def sentence_bleu(hypothesis: Sequence[str], reference: Sequence[str], highest_o
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    """Corpus BLEU-4 by sacreBLEU with its default settings, and its description of version, tokeniser and smoothing.
-
-    Raises:
-        UserError: sacreBLEU is not installed.
-    """
+    """Corpus BLEU-4 by sacreBLEU with its default settings, and its description of version, tokeniser and smoothing."""
     try:
         from sacrebleu.metrics import BLEU
     except ImportError as error:

@@ -20,7 +20,6 @@ Span = tuple[int, int]
 Bracketing = frozenset[Span]
 
 TRACE_TAGS = frozenset({"-NONE-"})
-CURRENCY_TAGS = frozenset({"$", "#"})
 _PART = re.compile(r"[()]|[^\s()]+", re.ASCII)
 """Brackets and what is between them and blanks; a no-break space is part of a word, such as `10 000`."""
 _LABEL = re.compile(r"[^-=]+")

@@ -125,23 +125,3 @@ def test_the_likeliest_heads_are_other_words():
     probabilities[2, 1, 2] = np.nan
     with pytest.raises(ValueError, match="Sentence 3 of the batch has a probability that is NaN"):
         decoded_heads(probabilities, lengths, "argmax")
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 5), st.booleans())
-def test_no_tree_keeps_more_heads_or_as_many_with_a_larger_sum(seed, n, knows_roots):
-    probabilities = np.random.default_rng(seed).dirichlet(np.full(n, 0.3), n)
-    if not knows_roots:
-        np.fill_diagonal(probabilities, 0)
-    padded = np.pad(probabilities, (0, 1))[None]
-    heads = decoded_heads(padded, np.array([n]), "argmax")[0].tolist()
-    scores, roots = np.log(probabilities + 1e-9), np.log1p(probabilities.diagonal() / 1e-9)
-
-    def worth(tree):
-        return sum(head == old for head, old in zip(tree, heads, strict=False)), score_of_tree(tree, scores, roots)
-
-    tree = decoded_heads(padded, np.array([n]), "argmax", as_trees=True)[0].tolist()
-    assert tree.pop() == -1
-    check_tree(tree, "the nearest tree", single_root=True)
-    most, total = max(map(worth, single_root_trees(n)))
-    assert worth(tree) == (most, pytest.approx(total))

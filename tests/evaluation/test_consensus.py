@@ -125,8 +125,7 @@ def pairs(heads):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("decoding", ["tree", "argmax"])
-def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, tmp_path, capsys):
+def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, tmp_path, capsys):
     third = write_other_seed(parsing_run, tmp_path / "third", seed=3)
     systems = [depgen.load(run) for run in (third, second)]
     words = ("the", "king", "she", "says", "runs")
@@ -134,12 +133,10 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
     with torch.inference_mode():
         single = [each.model.head_probabilities(ids, torch.tensor([5])).double().numpy() for each in systems]
     *alone, mean = (
-        tuple(decoded_heads(each, np.array([5]), decoding, as_trees=True)[0].tolist())
-        for each in (*single, sum(single) / 2)
+        tuple(decoded_heads(each, np.array([5]), "tree")[0].tolist()) for each in (*single, sum(single) / 2)
     )
     assert mean not in alone, "the consensus is one of the two"
-    options = ["--input", str(text), "--decoding", decoding]
-    assert main(["parse", "--run", str(third), str(second), *options]) == 0
+    assert main(["parse", "--run", str(third), str(second), "--input", str(text)]) == 0
     content = capsys.readouterr().out
     path = text.with_suffix(".conllu")
     path.write_text(content)
@@ -147,7 +144,7 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
     assert keep_words(tree, [word not in ",." for word in tree.words]).heads == mean
     document = document_of(TEXT, name=text.name)
     for first, other in (systems, systems[::-1]):
-        assert first.parse([document], others=[other], decoding=decoding).to_conllu() == content
+        assert first.parse([document], others=[other]).to_conllu() == content
 
 
 def test_attention_heads_are_those_of_all_runs():

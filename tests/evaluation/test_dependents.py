@@ -12,7 +12,7 @@ from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation import dependents
-from depgen.evaluation.dependents import DependentOptions, dependent_loss, future_dependent_targets
+from depgen.evaluation.dependents import DependentOptions, covered_targets, dependent_loss
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 
@@ -47,12 +47,8 @@ def trained(experiment, tmp_path, monkeypatch):
 
 
 def test_targets_are_those_of_arcs_from_the_left():
-    covered, adjacent = future_dependent_targets(np.array([3, 3, 0, 5, 3]))
-    assert covered.tolist() == [False, False, True, False, True, True]
-    assert adjacent.tolist() == [False, False, True, False, True, True]
-    covered, adjacent = future_dependent_targets(np.array([0, 1, 1]))
-    assert covered.tolist() == [True, True, True, True]
-    assert adjacent.tolist() == [True, True, False, True]
+    assert covered_targets(np.array([3, 3, 0, 5, 3])).tolist() == [False, False, True, False, True, True]
+    assert covered_targets(np.array([0, 1, 1])).tolist() == [True, True, True, True]
 
 
 @pytest.mark.parametrize("kind", ["text.TextData", "stream.StreamData"])

@@ -2,23 +2,17 @@ import pickle
 import shutil
 
 import pytest
-import torch
 import yaml
 
-from depgen.cli import main
-from depgen.data.batch import ItemBatch
-from depgen.data.corpora import Ewt, TextLines
+from depgen.data.corpora import Ewt
 from depgen.data.table import AnnotatedSplit
-from depgen.data.text import TextData
 from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.induced import InducedGraphs, InducedTrees
 from depgen.evaluation.parsing import predicted_heads
-from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import load_trained
-from depgen.training.runs import named_checkpoint, read_record
-from depgen.trees.annotator import Annotator, structure_of
-from depgen.trees.graph import sorted_edges
+from depgen.training.runs import named_checkpoint
+from depgen.trees.annotator import Annotator
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
@@ -38,9 +32,9 @@ def heads_of(annotator, *words):
     return annotator.annotate([Sentence(tuple(words))])[0].heads
 
 
-def best_heads(run, words, decoding="tree"):
+def best_heads(run, words):
     trained = load_trained(run)
-    (heads,) = predicted_heads(trained.model, trained.vocabulary, [words])[decoding]
+    (heads,) = predicted_heads(trained.model, trained.vocabulary, [words])["tree"]
     return tuple(heads)
 
 
@@ -71,33 +65,14 @@ def test_text_that_has_its_form_already_needs_no_form(trees, parsing_run):
     assert heads_of(trees, *words) == heads_of(InducedTrees("udgn", form="as_is"), *words)
 
 
-@pytest.mark.parametrize("decoding", ["tree", "argmax"])
-def test_every_sentence_gets_a_tree_of_one_root(parsing_run, decoding):
+def test_every_sentence_gets_a_tree_of_one_root(parsing_run):
     long = Sentence(("the", "dog", ",", "ran", ".") * 100)
     lone, marks, mark = Sentence(("Dogs",)), Sentence(("...", "(", "?!", ")")), Sentence(("!",))
-    annotated = InducedTrees(str(parsing_run), decoding).annotate([long, lone, marks, mark, QUOTED])
+    annotated = InducedTrees(str(parsing_run)).annotate([long, lone, marks, mark, QUOTED])
     for sentence in annotated:
         check_tree(sentence.heads, "here", single_root=True)
     assert len(annotated[0]) == 500
     assert [sentence.heads for sentence in annotated[1:4]] == [(0,), (0, 1, 1, 1), (0,)]
-    assert heads_of(InducedTrees(str(parsing_run), decoding), *marks.words) == (0, 1, 1, 1)
-
-
-def test_of_argmax_heads_one_changes_in_each_cycle(parsing_run):
-    argmax = best_heads(parsing_run, BARE, "argmax")
-    heads = heads_of(InducedTrees("udgn", "argmax"), *BARE)
-    changed = [place + 1 for place in range(len(BARE)) if heads[place] != argmax[place]]
-    cycles = set()
-    for word in range(1, len(BARE) + 1):
-        for _ in BARE:
-            word = argmax[word - 1]
-        cycle = [word]
-        while argmax[cycle[-1] - 1] != word:
-            cycle.append(argmax[cycle[-1] - 1])
-        cycles.add(frozenset(cycle))
-    assert cycles
-    assert [len(cycle.intersection(changed)) for cycle in cycles] == [1] * len(cycles)
-    assert len(changed) == len(cycles)
 
 
 def test_a_tree_does_not_depend_on_what_is_parsed_beside_it(parsing_run):
@@ -116,7 +91,7 @@ def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_r
 
     before = fingerprint()
     assert before == fingerprint(parsing_run) == fingerprint(form="bare", tokens_per_batch=9, device="cpu")
-    assert len({before, fingerprint(decoding="argmax"), fingerprint(form="ptb"), fingerprint(form="as_is")}) == 4
+    assert len({before, fingerprint(form="ptb"), fingerprint(form="as_is")}) == 3
     words = ["thee" if word == "the" else word for word in load_vocabulary(copy / "vocabulary.json").types[3:]]
     Vocabulary.of_words(words, specials=["mask_id"]).save(copy / "vocabulary.json")
     assert fingerprint() != before
@@ -143,73 +118,6 @@ def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):
     below, elsewhere = (InducedTrees(str(tmp_path / path)) for path in ("runs/udgn/small", "copied/udgn"))
     assert below.scheme.startswith("induced by udgn/small (")
     assert elsewhere.scheme.startswith("induced by udgn (")
-
-
-@pytest.mark.slow
-def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
-    trained = load_trained(parsing_run)
-    (batch,) = sentence_batches(trained.vocabulary, [Sentence(BARE)], tokens_per_batch=100)
-    probabilities = trained.model.head_probabilities(batch.tokens, batch.lengths)[0].detach()
-    threshold = float(probabilities.flatten().sort().values[-9])  # nine pairs
-    annotator = InducedTrees("udgn", likely_heads=threshold - 1e-6)
-    (graph,) = annotator.annotate([QUOTED])
-    assert structure_of(annotator) == "graph"
-    assert graph.heads == InducedTrees("udgn").annotate([QUOTED])[0].heads
-    tree = {(head, word) for word, head in enumerate(graph.heads, start=1)}
-    places = [place for place, word in enumerate(QUOTED.words, start=1) if word.lower() in BARE or word == "3"]
-    pairs = (probabilities >= threshold).nonzero().tolist()
-    likely = {(places[head], places[word]) for word, head in pairs}
-    assert len(likely) == 9
-    assert {edge[:2] for edge in graph.edges} == tree | likely
-    assert {edge[2] for edge in graph.edges if edge[0]} == {"dep"}
-    assert InducedTrees("udgn", likely_heads=1).annotate([QUOTED])[0].edges == sorted_edges(
-        (head, word, "root" if head == 0 else "dep") for head, word in tree
-    )
-    assert len({InducedTrees("udgn", likely_heads=each).fingerprint() for each in (None, 0.2, 0.3)}) == 3
-    row = AnnotatedSplit(Ewt(), "test", annotator).table()[0]
-    assert len(row["edges"]) == len(row["heads"])
-    for wrong in (0, 1.1):
-        with pytest.raises(UserError, match="above 0 and at most 1"):
-            InducedTrees("udgn", likely_heads=wrong)
-
-
-@pytest.mark.slow
-def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
-    backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
-    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "emnlp_news"}}
-    settings = {
-        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {
-            "class_path": "depgen.models.gilt.GiLT",
-            "init_args": {
-                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
-                "feature_size": 4,
-                "beam_size": 2,
-            },
-        },
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {
-                "corpus": lines,
-                "annotator": {"class_path": TREES, "init_args": {"run": str(parsing_run)}},
-                "vocabulary": {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 280}},
-            },
-        },
-    }
-    (tmp_path / "gilt.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["fit", "--config", str(tmp_path / "gilt.yaml")]) == 0
-    (run,) = (tmp_path / "gilt").iterdir()
-    assert read_record(run)["trees"].startswith("induced by ")
-    data = TextData(TextLines("emnlp_news"), annotator=InducedTrees(str(parsing_run)))
-    data.use_vocabulary(run / "vocabulary.json")
-    batch = load_trained(run).model.collate(ItemBatch([data.split("train")[0]], 1, data.vocabulary))
-    words = next(TextLines("emnlp_news").documents("train")).sentences[0].words
-    heads = heads_of(InducedTrees(str(parsing_run)), *words)
-    later = [max(head, word) for word, head in enumerate(heads, start=1)]
-    assert batch.counts[0].tolist() == [later.count(word) for word in range(1, len(words) + 1)]
-    pairs = [[head, word] for word, head in enumerate(heads, start=1) if head < word]
-    assert (batch.from_earlier[0].nonzero() + torch.tensor([1, 0])).flip(1).tolist() == pairs
 
 
 def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):

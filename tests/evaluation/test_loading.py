@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import depgen
-from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.trained import located
 from tests.fixtures.make import trained
@@ -83,23 +82,6 @@ def test_states_equal_those_of_the_library_and_are_pooled_by_word(place):
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_words_equal_those_of_minicons(place):
-    from minicons.scorer import IncrementalLMScorer
-    from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    folder = place / "models" / "tiny"
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|endoftext|>", eos_token="<|endoftext|>",
-        pad_token="<|endoftext|>",
-    )  # fmt: skip
-    scorer = IncrementalLMScorer(GPT2LMHeadModel.from_pretrained(folder).eval(), "cpu", tokenizer=tokenizer)
-    system = depgen.load("tiny", device="cpu")
-    words = system.score(TEXTS)
-    for text, ours in zip(TEXTS, sums(words[~words["is_end"]]), strict=True):
-        (pairs,) = scorer.token_score([text], bos_token=True)
-        assert ours == pytest.approx(sum(score for _, score in pairs[1:]), abs=1e-5 * len(pairs))
-
-
 def test_words_cut_by_rules_are_no_raw_text_to_a_pretrained_model(place, caplog):
     system = depgen.load("tiny", device="cpu")
     raw = sums(system.score("The cat sat."))
@@ -132,20 +114,6 @@ def test_names_are_looked_up_in_order_and_nothing_is_fetched(place, monkeypatch,
     monkeypatch.setattr("socket.socket.connect", None)
     with pytest.raises(UserError, match=r"(?s)no system tinyy: .*DEPGEN_RUNS.*DEPGEN_MODELS.*mean 'tiny'"):
         located("tinyy")
-
-
-def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
-    path = tmp_path / "text.txt"
-    path.write_text("\n".join(TEXTS))
-    assert main(["score", str(path), "--run", "tiny", "--by", "sentence", "--json", "--device", "cpu"]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    expected = sums(depgen.load("tiny", device="cpu").score(TEXTS))
-    assert [row["log_prob"] for row in rows] == pytest.approx(expected, abs=1e-5)
-    options = ["--run", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
-    assert main(["score", str(path), *options]) == 0
-    head, first, *_ = capsys.readouterr().out.splitlines()
-    assert {"first_token_entropy", "first_token_rank"} <= {*head.split("\t")}
-    assert float(first.split("\t")[head.split("\t").index("log_prob")]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)
 
 
 def test_weights_may_have_another_type(place):

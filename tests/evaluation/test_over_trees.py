@@ -10,11 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.annotation.supar import SuparAnnotator, SuparConstituencyAnnotator, SuparGraphAnnotator
+from depgen.annotation.supar import SuparAnnotator
 from depgen.data.levels import binarization_of, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation import over_trees
 from depgen.evaluation.over_trees import bound_of_samples, bound_table, bounds_of_sentences
 from depgen.evaluation.text_documents import TextDocument, document_of
 from depgen.evaluation.trained import Trained
@@ -197,11 +196,6 @@ def test_a_pair_of_weights():
     assert (bound["distinct_trees"], bound["impossible_trees"]) == (2, 0)
 
 
-def test_a_negative_seed_is_refused(scored):
-    with pytest.raises(UserError, match="seed: expected at least 0, found -1"):
-        scored(small(FULL), FULL, [crf(3)], 1, seed=-1)
-
-
 def test_samples_do_not_depend_on_other_numbers(scored):
     model, trees = small(FULL), [crf(3, seed=1), crf(3, seed=2)]
     few, many = (scored(model, FULL, trees, number, text="a b c\nc b a") for number in (10, 30))
@@ -233,10 +227,3 @@ def test_tables_have_the_fields_of_texts_and_the_unit(scored, by):
     else:
         np.testing.assert_allclose(nats["log_prob"].sum(), found["log_prob"].sum())
         np.testing.assert_allclose(nats["effective_10"].dropna().mean(), found["effective_10"].mean())
-
-
-@pytest.mark.parametrize("annotator", [SuparGraphAnnotator(), SuparConstituencyAnnotator()])
-def test_parsers_of_other_structures_give_no_trees_to_sum_over(annotator, monkeypatch):
-    monkeypatch.setattr(over_trees, "parser_named", lambda name: annotator)
-    with pytest.raises(UserError, match="parser mine: expected a dependency parser of SuPar"):
-        over_trees._annotator("mine")

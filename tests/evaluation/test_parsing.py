@@ -246,8 +246,11 @@ def test_labels_are_written_as_in_the_penn_treebank(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "call", "message"),
     [
-        ("gilt", lambda system: system.parse("a", decoding="argmax"), "decoding: leave out, for GiLT gives a graph"),
-        ("gilt", lambda system: system.parse("a", attention_head=(0, 0)), "attention_head: leave out"),
+        (
+            "gilt",
+            lambda system: system.parse("a", attention_head=(0, 0)),
+            "attention_head: leave out, for GiLT gives a graph",
+        ),
         ("gilt", lambda system: system.parse("a", others=[system]), "consensus of several runs: leave out"),
         ("gilt", lambda system: system.parse("a", beam_size=0), "beam_size"),
         ("gilt", lambda system: system.parse("a").to_spacy(), "spaCy holds trees, found graph"),

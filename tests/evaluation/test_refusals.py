@@ -49,7 +49,6 @@ CALLS = [
     ("masked", lambda system: system.score(DataFrame({"text": ["a"]})), "texts: .*DataFrame.*give one column"),
     ("masked", lambda system: system.generate(TEXTS), "MaskedTransformer.*not write texts"),
     ("masked", lambda system: in_form(system, None).parse(TEXTS), "form its text is: .*`form`"),
-    ("masked", lambda system: system.parse(["a"], decoding="greedy"), "decoding: .*argmax, tree, found greedy"),
     ("masked", lambda system: system.states(["a"], pooling="max"), "pooling: .*last, first, mean, found max"),
     ("masked", lambda system: system.states(["a"], tokens_per_batch=0), "tokens_per_batch: expected at least 1"),
     ("masked", lambda system: system.attention("a", kind="cross"), "kind: .*dependency, self, found cross"),

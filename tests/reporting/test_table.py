@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from depgen.evaluation.coherence.measure import CoherenceOptions
+from depgen.evaluation.coherence import CoherenceOptions
 from depgen.evaluation.text.measures import TEXT_MEASURES
 from depgen.reporting.experiments import settings_as, table_names
 from depgen.reporting.numbers import measures_of

@@ -55,10 +55,6 @@ def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Mea
     `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the number of tokens. `chance` is
     the accuracy of random scores, with which identical pairs tie; a row with more than 20 % of pairs with `<unk>` is
     not `decided`.
-
-    Raises:
-        UserError: no such file or column, an empty sentence, a system without likelihood, or one that can't read a
-            sentence.
     """
     protocol = options.protocol
     pairs = pairs_of_protocol(read_pairs(options.pairs), protocol)

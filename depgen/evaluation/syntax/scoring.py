@@ -8,11 +8,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
+from jsonargparse.typing import PositiveInt
 
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import encode_documents
-from depgen.evaluation.measure import Measured, ScoringOptions
+from depgen.evaluation.measure import Measured
 from depgen.evaluation.scores import score_words
 from depgen.evaluation.text_documents import document_of
 
@@ -30,15 +31,22 @@ COUNTS = {"pairs", "items", "identical", "unread", "known_pairs", "known_items"}
 
 
 @dataclass(frozen=True)
-class SyntaxOptions(ScoringOptions):
-    """The options of both, beside those of all scores.
+class SyntaxOptions:
+    """The options of both.
 
     Attributes:
+        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
+            protocol.
+        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
         protocol: `plain`: all pairs or predictions, with the end of the sentence; or `paper`, that of GiLT: every tenth
             pair of each paradigm, final punctuation cut off as a word and scored, the end of the sentence not; of
             suites the first prediction alone, a final stop after every sentence, and none outside the six circuits.
     """
 
+    tokens: Tokens | None = None
+    beam_size: PositiveInt | None = None
+    tokens_per_batch: PositiveInt | None = None
     protocol: Protocol = "plain"
 
 

@@ -43,12 +43,8 @@ class _Json(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
-Metric = Literal["sum", "mean", "median", "max", "min", "range"]
-"""How surprisals become that of a region: sum and mean over its tokens, the others over its words."""
-
-
 class _Meta(_Json):
-    metric: Metric
+    metric: Literal["sum"]
     name: str | None = None
 
 
@@ -100,13 +96,11 @@ class Suite:
 
     Attributes:
         name: of the suite.
-        metric: how surprisals become that of a region.
         predictions: what holds of each item if the system has learnt the phenomenon.
         items: by their numbers, the sentences that the predictions compare, by the names of their conditions.
     """
 
     name: str
-    metric: Metric
     predictions: tuple[Formula, ...]
     items: Mapping[int, Mapping[str, Condition]]
 
@@ -160,7 +154,7 @@ def read_suite(path: Path) -> Suite:
             condition = conditions.get(region.condition)
             if condition is None or region.number not in (None, *condition.spans):
                 raise UserError(f"{place}: a formula names {region}, which is not there: correct it or the item.")
-    return Suite(content.meta.name or path.stem, content.meta.metric, predictions, items)
+    return Suite(content.meta.name or path.stem, predictions, items)
 
 
 def condition_of(regions: Sequence[_Region], *, place: str) -> Condition:
@@ -196,17 +190,13 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
     """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent.
 
     An item is one of a suite: whether each prediction `holds`, whether an `<unk>` is in a critical region (one that a
-    prediction names), whether one is `unread`, and the `surprisals` of all regions by condition, nats. The surprisal of
-    a region is what the suite's metric says: the sum or mean over its tokens, or the median, max, min or range over its
-    words, which in syntaxgym-core (`utils.py`) are over tokens; these are the same in a vocabulary of words.
+    prediction names), whether one is `unread`, and the `surprisals` of all regions by condition, nats. That of a region
+    is the sum over its tokens, as in all suites of Hu et al. (2020).
 
     The accuracy of a suite is the share of its items' predictions that hold; a suite with several predictions has a row
     for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without suites
     of `other` names; of several suites that are all of such names, it is their mean. `chance` is that of random
     surprisals.
-
-    Raises:
-        UserError: no such file, a suite that is not as it should be, or a system without likelihood.
     """
     protocol, suites = options.protocol, read_suites(options.suites)
     if protocol == "paper":
@@ -215,8 +205,7 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
     sentences = [each for suite in suites for item in suite.items.values() for each in item.values()]
     texts, places = [each.text + stop for each in sentences], [each.place for each in sentences]
     words, _, beam = score_sentences(system, texts, places, options)
-    metrics = [suite.metric for suite in suites for item in suite.items.values() for _ in item]
-    regions = _by_region(words, [each.spans for each in sentences], metrics)
+    regions = _by_region(words, [each.spans for each in sentences])
     items, outcomes = list[dict[str, Any]](), list[dict[str, Any]]()
     for suite in suites:
         predictions = suite.predictions[:1] if protocol == "paper" else suite.predictions
@@ -235,35 +224,20 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
     )
 
 
-def _by_region(
-    words: pd.DataFrame, spans: Sequence[Mapping[int, Span]], metrics: Sequence[Metric]
-) -> Iterator[pd.DataFrame]:
+def _by_region(words: pd.DataFrame, spans: Sequence[Mapping[int, Span]]) -> Iterator[pd.DataFrame]:
     """For each sentence the tokens, surprisal, whether there is an `<unk>` and whether it is blank, of each region.
 
     A word belongs to the region that holds its first character; one after the last region, such as a stop that is
-    added, and the end, to none.
+    added, and the end, to none. The surprisal of a region of which no word is read is 0.
     """
     sentences = dict(iter(words[~words["is_end"]].groupby("document")))
-    for number, (regions, metric) in enumerate(zip(spans, metrics, strict=True), start=1):
+    for number, regions in enumerate(spans, start=1):
         sentence, rows = sentences[number], {}
         for region, (first, last) in regions.items():
             own = sentence[sentence["start"].between(first, last, inclusive="left")]
-            rows[region] = (own["tokens"].sum(), _surprisal(own, metric), own["unknown"].any(), first == last)
+            surprisal = float((-own.loc[own["tokens"] > 0, "log_prob"]).sum())
+            rows[region] = (own["tokens"].sum(), surprisal, own["unknown"].any(), first == last)
         yield pd.DataFrame.from_dict(rows, "index", columns=["tokens", "surprisal", "unknown", "blank"])
-
-
-def _surprisal(words: pd.DataFrame, metric: Metric) -> float:
-    """That of a region, from its words, nats; 0 where the system reads none of them."""
-    scored = -words.loc[words["tokens"] > 0, "log_prob"]
-    match metric:
-        case "sum":
-            return float(scored.sum())
-        case "mean":
-            return float(scored.sum() / max(1, words["tokens"].sum()))
-        case "range":
-            return float(np.ptp(scored)) if len(scored) else 0.0
-        case _:
-            return float(scored.agg(metric)) if len(scored) else 0.0
 
 
 def _answers(

@@ -10,11 +10,11 @@ Deviations:
         reference (`empty="drop"`: left out of every measure, counted and logged, NaN among the item scores). Either
         way it has no perplexity and is left out of that mean.
     D2. Texts are given to pretrained models as they are, with spaces between tokens, as the DMLM authors did. Models
-        that have learnt from raw text find them odd; `detokenize` gives them raw text, and the settings say so.
+        that have learnt from raw text find them odd.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
@@ -24,18 +24,16 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from depgen.data.detokenization import detokenize
+from depgen.data.detokenization import detokenize, rejoined
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
-from depgen.evaluation.text.bertscore import bertscore
-from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
-from depgen.evaluation.text.oracle import Average, description_of, find_oracle, lm_score, text_losses
+from depgen.evaluation.text.judges import bertscore, lm_perplexity
+from depgen.evaluation.text.oracle import description_of, find_oracle, lm_score, reverse_lm_score, text_losses
 from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
-from depgen.evaluation.text.reverse_lm import reverse_lm_score
 from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union import union_score
-from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
+from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
 from depgen.seeds import checked_seed
@@ -61,17 +59,11 @@ class TextOptions:
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
         bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
         bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
-        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
-        within_texts: Distinct-n of the n-grams inside texts, as Li et al. (2016) define it. By default n-grams over the
-            border of two texts count too, as in the code of DMLM's authors and in our tables.
-        detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
-            they are given the tokens as they are.
         union: a run of UNION, such as union_rocstories; by default no UNION.
         oracle: for LM score and oracle perplexity: an experiment that `depgen fit` has trained, such as
             experiments/oracle_news.yaml, or any run folder.
         reverse: train the oracle's network on the texts too, for the reverse LM score.
-        average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
         download: fetch models that are not on this machine from the hub.
         device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
         resamples: of the bootstrap.
@@ -81,14 +73,10 @@ class TextOptions:
     empty: Literal["zero", "drop"] = "zero"
     bertscore_model: str | None = "roberta-large"
     bertscore_layer: int | None = None
-    bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
-    within_texts: bool = False
-    detokenize: bool = False
     union: str | None = None
     oracle: str | None = None
     reverse: bool = False
-    average: Average = "texts"
     download: bool = False
     device: str | None = None
     resamples: int = 2000
@@ -116,9 +104,6 @@ def text(options: TextFiles) -> Measured:
     """BLEU, sacreBLEU, Distinct, Self-BLEU, BERTScore, perplexities and others of files of texts.
 
     Rows and items are those of `measure_texts`, file by file; `level` and `file` name it.
-
-    Raises:
-        UserError: a file is missing, empty or not UTF-8, or the numbers of texts differ; options that need another.
     """
     if options.reverse and options.oracle is None:
         raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
@@ -163,9 +148,6 @@ def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
         texts: `text`, tokens separated by whitespace; `reference` for measures of overlap; `prompt`, what each text
             continues, for UNION: without it texts are whole stories.
         options: models, policies, seeds.
-
-    Raises:
-        UserError: there is no text, or no such device.
     """
     checked_device(options.device)
     texts = texts.filter(["prompt", "text", "reference"])
@@ -233,11 +215,11 @@ def _sacrebleu(texts: pd.DataFrame, _: TextOptions) -> TextScore:
         raise NotComputedError(str(missing)) from missing
 
 
-def _distinct(texts: pd.DataFrame, options: TextOptions, *, order: int) -> TextScore:
-    share = distinct(list(texts["text"]), order, within_items=options.within_texts)
+def _distinct(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
+    share = distinct(list(texts["text"]), order)
     if isnan(share):
         raise NotComputedError(f"the texts hold no {order}-gram")
-    return TextScore(share, "n-grams inside texts only" if options.within_texts else None)
+    return TextScore(share)
 
 
 def _self_bleu(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
@@ -250,21 +232,17 @@ def _bertscore(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     references = _references(texts)
     if options.bertscore_model is None:
         raise NotComputedError(OFF)
-    score = bertscore(
-        _for_pretrained(texts["text"], options), _for_pretrained(references, options), model=options.bertscore_model,
-        layer=options.bertscore_layer, baseline=options.bertscore_baseline, device=checked_device(options.device),
-        download=options.download,
+    return bertscore(
+        list(texts["text"]), references, model=options.bertscore_model, layer=options.bertscore_layer,
+        device=checked_device(options.device), download=options.download,
     )  # fmt: skip
-    return _described(score, options)
 
 
 def _lm_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     if options.perplexity_model is None:
         raise NotComputedError(OFF)
-    read, model = _for_pretrained(texts["text"], options), options.perplexity_model
-    return _described(
-        lm_perplexity(read, model=model, device=checked_device(options.device), download=options.download), options
-    )
+    device, model = checked_device(options.device), options.perplexity_model
+    return lm_perplexity(list(texts["text"]), model=model, device=device, download=options.download)
 
 
 def _oracle_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
@@ -273,7 +251,7 @@ def _oracle_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
 
 
 def _lm(texts: pd.DataFrame, options: TextOptions) -> TextScore:
-    return lm_score(_oracle(options), texts, options.average)
+    return lm_score(_oracle(options), texts)
 
 
 def _reverse_lm(texts: pd.DataFrame, options: TextOptions) -> TextScore:
@@ -281,7 +259,7 @@ def _reverse_lm(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     if not options.reverse:
         raise NotComputedError("off by default: it trains a network on the texts")
     assert options.oracle is not None
-    return reverse_lm_score(list(texts["text"]), find_oracle(options.oracle), average=options.average)
+    return reverse_lm_score(list(texts["text"]), find_oracle(options.oracle))
 
 
 TEXT_MEASURES: dict[str, Callable[[pd.DataFrame, TextOptions], TextScore]] = {
@@ -315,11 +293,36 @@ def _oracle(options: TextOptions) -> str:
     return description_of(find_oracle(options.oracle))
 
 
-def _for_pretrained(texts: Sequence[str], options: TextOptions) -> list[str]:
-    return [detokenize(text) if options.detokenize else text for text in texts]
+# -- samples of texts -------------------------------------------------------------------------------------------------
 
 
-def _described(score: TextScore, options: TextOptions) -> TextScore:
-    if not options.detokenize:
-        return score
-    return TextScore(score.value, f"{score.settings}, texts detokenised", score.items)
+def sample_scores(texts: Sequence[str], pools: Mapping[str, ReferencePool], *, per_sample: int) -> pd.DataFrame:
+    """BLEU-5 against each pool of references, by its name, and `self_bleu`, Self-BLEU-5; a row a sample.
+
+    Quality and diversity as Caccia et al. (2020) and Casas et al. (2020), appendix B, measure them. Samples are
+    consecutive Moses-tokenised texts; a rest that fills no sample is left out.
+    """
+    if len(texts) < per_sample:
+        raise UserError(f"Samples of {per_sample} texts: expected at least as many texts, found {len(texts)}.")
+    samples = [texts[start : start + per_sample] for start in range(0, len(texts) - per_sample + 1, per_sample)]
+    return pd.DataFrame(
+        [
+            {name: pool.bleu(sample) for name, pool in pools.items()} | {"self_bleu": corpus_self_bleu(sample)}
+            for sample in samples
+        ]
+    )
+
+
+def moses_texts(texts: Iterable[str]) -> list[str]:
+    """Texts as the Moses tokeniser cuts them, without escapes, tokens separated by blanks."""
+    try:
+        from sacremoses import MosesTokenizer
+    except ImportError as error:
+        raise UserError("sacremoses is not installed: pip install 'depgen[text-metrics]'") from error
+    tokenizer = MosesTokenizer("en")
+    return [" ".join(tokenizer.tokenize(raw_text(text), escape=False)) for text in texts]
+
+
+def raw_text(text: str) -> str:
+    """A text as people write it, which pretrained models read."""
+    return detokenize(rejoined(text))

@@ -68,10 +68,6 @@ def attachment_of_files(options: AttachmentOptions) -> Measured:
     with their labels, subtypes included. All are over the edges of all sentences. Edges from the root (tops of SDP) and
     of punctuation count, as in SemEval 2015; further rows leave them out. Found edges without their labels belong to no
     relation: a relation has unlabelled recall alone.
-
-    Raises:
-        UserError: a file is missing or of another format, lacks trees or graphs, or has other words than the other
-            file; punctuation is left out by relations, and the gold file has none.
     """
     paths = (options.gold, options.predicted)
     sdp = [path for path in paths if _is_sdp(path)]
@@ -135,11 +131,9 @@ def _sentences(
     sentences = [list(map(read, each)) for each in blocks]
     for number, (one, other) in enumerate(zip(*sentences, strict=False), start=1):
         if one.words != other.words:
-            both = zip((*one.words, "its end"), (*other.words, "its end"), strict=False)
-            place, (expected, found) = next((k, pair) for k, pair in enumerate(both, start=1) if pair[0] != pair[1])
             raise UserError(
-                f"{blocks[1][number - 1].where(min(place, len(other)))}: sentence {number} has {found!r} as word "
-                f"{place}, in {gold} it is {expected!r}: expected the same words in both files."
+                f"{blocks[1][number - 1].where(1)}: expected the words of sentence {number} of {gold}, "
+                f"{' '.join(one.words)!r}, found {' '.join(other.words)!r}."
             )
     if len(sentences[0]) != len(sentences[1]):
         shorter, longer = sorted(zip(map(len, sentences), (gold, predicted), strict=True))

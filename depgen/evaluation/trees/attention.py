@@ -64,9 +64,6 @@ def sentence_attention(
             attention of systems that have it, where no layer or attention head is named.
         layer: of self-attention, from 0; negative from the top. None: the last.
         attention_head: of self-attention, from 0; None: the mean over all.
-
-    Raises:
-        UserError: the sentence has no token, or the system no such attention.
     """
     encoding = encode(vocabulary, words) if encoding is None else encoding
     ids = encoding.ids.tolist()

@@ -25,7 +25,6 @@ from depgen.locations import find_data, matching
 from depgen.metrics.attachment import compared_edges, edge_scores
 from depgen.nn.lengths import mask_of
 from depgen.trees.constituency import (
-    CURRENCY_TAGS,
     TRACE_TAGS,
     UNNAMED,
     Bracketing,
@@ -53,8 +52,6 @@ class BracketingOptions:
         treebank: folder of bracketed trees, under `$DEPGEN_DATA` unless absolute.
         files: pattern of its files.
         max_words: leave out longer sentences, without punctuation (WSJ10 is 10).
-        lone_word: cut x into ((x_<i) (x_i (x_>i))), as published; false: into ((x_<i) (x_>=i)).
-        currency: keep `$` and `#`, as the language-modelling Penn Treebank does; the authors of PRPN leave them out.
         seeds: random floors are means over this number of seeds.
         batch_size: sentences read at once.
         beam_size: the most trees of a sentence that Pushdown or TG compares; by default as it was trained.
@@ -63,8 +60,6 @@ class BracketingOptions:
     treebank: str = "wsj_sample/constituency"
     files: str = "*.mrg"
     max_words: int | None = None
-    lone_word: bool = True
-    currency: bool = True
     seeds: int = 5
     batch_size: int = 64
     beam_size: int | None = None
@@ -88,9 +83,6 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
     Sentences are read as the language-modelling Penn Treebank writes them: no traces, no punctuation, lower case, `N`
     for numbers; what the vocabulary lacks is `unknown` (per cent of the words). A word of several pieces has the
     distance of its first.
-
-    Raises:
-        UserError: no such treebank, or a system that has no bracketings.
     """
     network = getattr(system.model, "backbone", None)
     trees = treebank_sentences(options)
@@ -100,8 +92,7 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
     if isinstance(network, DistanceNetwork):
         distances = word_distances(network, system.vocabulary, words, batch_size=options.batch_size)
         own = {
-            f"layer {k}": [[bracketing_of_distances(each[k], lone_word=options.lone_word) for each in distances]]
-            for k in range(len(distances[0]))
+            f"layer {k}": [[bracketing_of_distances(each[k]) for each in distances]] for k in range(len(distances[0]))
         }
     elif isinstance(system.model, Bracketer) and structure_found_by(system) == "constituency":
         parser = SystemParser(
@@ -115,7 +106,7 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
         )
     rows, items = list[dict[str, Any]](), list[pd.DataFrame]()
     for level, drawn_by_name in (
-        ("floor", floors(lengths, options.seeds, lone_word=options.lone_word)),
+        ("floor", floors(lengths, options.seeds)),
         ("overall", own),
     ):
         for name, drawn in drawn_by_name.items():
@@ -136,11 +127,14 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
 
 
 def treebank_sentences(options: BracketingOptions) -> list[Sentence]:
-    """The trees of a folder's files without traces and punctuation, those of no words left out."""
+    """The trees of a folder's files without traces and punctuation, those of no words left out.
+
+    `$` and `#` stay, as in the language-modelling Penn Treebank; the authors of PRPN leave them out.
+    """
     place = find_data(
         options.treebank, how_to_get="The sample of the Wall Street Journal is NLTK's: nltk.download('treebank')."
     )
-    left_out = TRACE_TAGS | PUNCTUATION_TAGS | (frozenset() if options.currency else CURRENCY_TAGS)
+    left_out = TRACE_TAGS | PUNCTUATION_TAGS
     trees = [without_tags(tree, left_out) for path in matching(place, options.files) for tree in read_bracketed(path)]
     most = options.max_words or np.inf
     if not (kept := [tree for tree in trees if 0 < len(tree.words) <= most]):
@@ -179,7 +173,7 @@ def _labelled(trees: Sequence[Sentence], found: Sequence[Sequence[Constituent]])
     return {key: scores[key] for key in ("labelled_precision", "labelled_recall", "labelled_f1")}
 
 
-def floors(lengths: Sequence[int], seeds: int, *, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
+def floors(lengths: Sequence[int], seeds: int) -> dict[str, list[list[Bracketing]]]:
     """Bracketings that know nothing of the words; of the random ones, one list a seed."""
 
     def drawn(rule: Callable[[int, np.random.Generator], Bracketing]) -> list[list[Bracketing]]:
@@ -190,7 +184,7 @@ def floors(lengths: Sequence[int], seeds: int, *, lone_word: bool) -> dict[str, 
         ]
 
     def by_distances(length: int, generator: np.random.Generator) -> Bracketing:
-        return bracketing_of_distances(generator.random(length), lone_word=lone_word)
+        return bracketing_of_distances(generator.random(length))
 
     return {
         "left-branching": [list(map(left_branching, lengths))],

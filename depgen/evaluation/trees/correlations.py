@@ -59,9 +59,6 @@ def correlations(system: Trained, options: CorrelationOptions) -> Measured:
     authors' last code returns. A row is the head of a relation's highest correlation, the lowest and first of equals.
     Relations are in the order of their frequency; layers and heads are counted from 0, layers from the lowest. Where a
     head's weights are constant the correlation is 0.
-
-    Raises:
-        UserError: no such relation, a treebank without relations, or a model that shows no attention.
     """
     corpus = in_form(options.corpus, system.reading)
     sentences = gold_sentences(corpus, options.splits, relations=True)

@@ -20,11 +20,7 @@ from depgen.trees.sentence import Sentence
 
 
 def sentence_of(text: str, structure: Mapping[str, Any]) -> Sentence:
-    """A generated text with its tree.
-
-    Raises:
-        UserError: the structure is no tree over the text's words, as of texts in pieces of words.
-    """
+    """A generated text with its tree."""
     words = tuple(text.split())
     if len(structure.get("heads", ())) != len(words):
         raise UserError("Expected texts with a tree over their words, found one over others, such as pieces of words.")

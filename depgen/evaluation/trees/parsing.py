@@ -71,36 +71,35 @@ def parsing(system: Trained, options: ParsingOptions) -> Measured:
 
     An item is a sentence, by each decoding and floor; its weight are its `words`. Rows have 95 % intervals over
     resampled sentences, and the share of words that the vocabulary lacks (`unknown`, per cent).
-
-    Raises:
-        UserError: a run that does not parse, runs that differ in more than their seed, a treebank without trees or
-            sentences, or one that would be judged by the trees that an attention head is chosen by.
     """
     systems = [system, *(load_trained(each, device=str(system.model.device)) for each in options.others)]
     network, corpus = network_of(systems), in_form(options.corpus, system.reading)
     chosen = [choice for each in systems if (choice := _attention_head(each, corpus, options))]
     gold = gold_sentences(corpus, options.splits, max_words=options.max_words)
-    drawn = {("floor", name): _trees(annotators, gold) for name, annotators in floors(options.seeds).items()}
+    drawn = {
+        ("floor", name): [annotator.annotate(gold) for annotator in annotators]
+        for name, annotators in floors(options.seeds).items()
+    }
     own_rule = (OWN_RULE,) if hasattr(network, "own_heads") else ()
     words = [sentence.words for sentence in gold]
     heads = predicted_heads(
         network, system.vocabulary, words, decodings=(*own_rule, *DECODINGS), tokens_per_batch=options.tokens_per_batch
     )
     for decoding, predicted in heads.items():
-        trees = [Sentence(own, tuple(tree)) for own, tree in zip(words, predicted, strict=True)]
-        drawn["overall", decoding] = [trees]
-    right = {key: right_words(gold, each) for key, each in drawn.items()}
-    unknown = 100 * np.mean([is_unknown(system.vocabulary, word) for own in words for word in own])
-    rows = pd.DataFrame(
-        [{"level": level, "name": name, **_row(each, options)} for (level, name), each in right.items()]
-    )
-    warn_below_floors(rows, "dda")
-    return Measured(
-        pd.concat([_items(each).assign(level=level, name=name) for (level, name), each in right.items()]),
-        rows.assign(unknown=unknown, corpus=corpus.name, splits="+".join(options.splits), sentences=len(gold)).assign(
-            **({"attention_head": "; ".join(chosen)} if chosen else {})
-        ),
-    )
+        drawn["overall", decoding] = [[Sentence(own, tuple(tree)) for own, tree in zip(words, predicted, strict=True)]]
+    items, rows = list[pd.DataFrame](), list[dict[str, Any]]()
+    for (level, name), trees in drawn.items():
+        right = right_words(gold, trees)
+        shares = right[["dda", "uda"]].div(right["words"], axis=0).assign(words=right["words"])
+        items.append(shares.reset_index().assign(level=level, name=name))
+        rows.append({"level": level, "name": name, **_row(right, shares, options.resamples)})
+    table = pd.DataFrame(rows)
+    warn_below_floors(table, "dda")
+    table["unknown"] = 100 * np.mean([is_unknown(system.vocabulary, word) for own in words for word in own])
+    table = table.assign(corpus=corpus.name, splits="+".join(options.splits), sentences=len(gold))
+    if chosen:
+        table["attention_head"] = "; ".join(chosen)
+    return Measured(pd.concat(items), table)
 
 
 def _attention_head(trained: Trained, corpus: Corpus, options: ParsingOptions) -> str | None:
@@ -158,10 +157,6 @@ def floors(seeds: int) -> dict[str, list[Annotator]]:
     }
 
 
-def _trees(annotators: Sequence[Annotator], sentences: Sequence[Sentence]) -> list[list[Sentence]]:
-    return [annotator.annotate(sentences) for annotator in annotators]
-
-
 def right_words(gold: Sequence[Sentence], drawn: Sequence[Sequence[Sentence]]) -> pd.DataFrame:
     """The `words` of each sentence, and 100 for each that is right by `dda` and `uda`; means over what is drawn."""
     compared = [compared_words(gold, each).groupby("sentence")[["uas", "uda"]].sum() for each in drawn]
@@ -169,19 +164,12 @@ def right_words(gold: Sequence[Sentence], drawn: Sequence[Sequence[Sentence]]) -
     return right.rename(columns={"uas": "dda"}).assign(words=[len(sentence) for sentence in gold])
 
 
-def _items(right: pd.DataFrame) -> pd.DataFrame:
-    """Per cent of the words of each sentence."""
-    shares = right[["dda", "uda"]].div(right["words"], axis=0)
-    return shares.assign(words=right["words"]).reset_index()
-
-
-def _row(right: pd.DataFrame, options: ParsingOptions) -> dict[str, Any]:
-    """Per cent of all words, with the ends of their intervals."""
-    words = right[["words", "words"]].to_numpy(np.float64)
-    kinds = ("dda", "uda")
-    resampled = bootstrap_means(right[[*kinds]].to_numpy() / words, words, resamples=options.resamples)
+def _row(right: pd.DataFrame, shares: pd.DataFrame, resamples: int) -> dict[str, Any]:
+    """Per cent of all words, with the ends of their intervals; from the sums and the shares of sentences."""
+    weights = right[["words", "words"]].to_numpy(np.float64)
+    resampled = bootstrap_means(shares[["dda", "uda"]].to_numpy(), weights, resamples=resamples)
     row: dict[str, Any] = {"words": int(right["words"].sum())}
-    for kind, means in zip(kinds, resampled.T, strict=True):
+    for kind, means in zip(("dda", "uda"), resampled.T, strict=True):
         low, high = percentile_interval(means)
         row |= {kind: right[kind].sum() / row["words"], f"{kind}_low": low, f"{kind}_high": high}
     return row

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from depgen.evaluation.coherence.arrangements import CoherenceOptions
-from depgen.evaluation.coherence.measure import coherence
+from depgen.evaluation.coherence import CoherenceOptions, coherence
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.experiments import settings_as
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow

@@ -22,10 +22,10 @@ from depgen.data.experiment import data_of
 from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import VOCABULARY_FILE, load_vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.text.gpt2_perplexity import corpus_perplexity
+from depgen.evaluation.text.judges import corpus_perplexity
+from depgen.evaluation.text.measures import moses_texts, raw_text, sample_scores
 from depgen.evaluation.text.oracle import description_of, text_losses
 from depgen.evaluation.text.outcome import NotComputedError
-from depgen.evaluation.text.samples import moses_texts, raw_text, sample_scores
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.trees.generated_trees import (
     SHAPES,

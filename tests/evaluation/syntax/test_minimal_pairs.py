@@ -69,13 +69,6 @@ def test_the_same_tokens_tie_whatever_rounding_does(tmp_path):
     assert (items["log_prob_good"] == items["log_prob_bad"]).tolist() == [False, False, True, True, False]
 
 
-def test_further_columns_are_in_the_items(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text("good\tbad\tcondition\tright\nthe cat sleeps .\tthe cat sleep .\tc1\tno\n")
-    (item,) = answers_of(unigrams(NATS), path).items.to_dict("records")
-    assert (item["condition"], item["right"]) == ("c1", True)
-
-
 def test_after_a_context_the_sentence_alone_counts(tmp_path):
     path = tmp_path / "pairs.tsv"
     rows = ["the cats\tthe cat\tthe cat sleeps\tthe cat sleeps", "the cat\tthe cats\tthe cat sleeps\tthe cat sleep"]

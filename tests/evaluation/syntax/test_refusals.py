@@ -69,7 +69,7 @@ ITEM = {"a": ["The cat", "", " sat "], "b": ["", "the  dog", "ran", ""]}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (suite_of(ITEM, metric="mode"), r"meta\.metric: .*or 'range', found 'mode'"),
+        (suite_of(ITEM, metric="mean"), r"meta\.metric: .*'sum', found 'mean'"),
         (suite_of(ITEM, formulas=["(1;%a%) < (1;%c%)"]), r"item 1: .*\(1;%c%\)"),
         (suite_of(ITEM, formulas=["(4;%b%) < (4;%a%)"]), r"item 1: .*\(4;%a%\)"),
         (suite_of(ITEM, formulas=["(1;%a%) < (1;%b%)", "(1;%a%) ^ 2"]), r"prediction 2: .*'\^'"),

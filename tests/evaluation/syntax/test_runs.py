@@ -63,10 +63,3 @@ def test_commands_of_the_guide(here, capsys):
     named = {name for row in re.findall(r"^\| (`.*?) \|", GUIDE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     assert {"likelihood", "chance", "unknown", "known_accuracy", "identical", "decided"} <= named
     assert {*header} >= {"likelihood", "chance", "unknown", "known_accuracy", "identical", "decided"}
-
-
-def test_a_row_of_suites_counts_its_items(here, capsys):
-    assert main(["evaluate", "syntactic-suites", "--json"]) == 0
-    rows = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert rows["2 circuits"]["items"] == 22
-    assert rows["number_src:0"]["chance"] == 50

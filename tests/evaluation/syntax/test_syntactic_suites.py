@@ -52,28 +52,6 @@ def test_surprisals_of_regions_are_sums_and_blank_regions_have_none(tmp_path):
     assert scores.items["holds"].tolist() == [[True], [False]]
 
 
-@pytest.mark.parametrize(
-    ("metric", "first", "second"),
-    [
-        ("mean", [0, 1.5, 0, 3], [2.5, 0, 1.875, 0]), ("median", [0, 1.5, 0, 3], [2.5, 0, 1.875, 0]),
-        ("max", [0, 2, 0, 3], [4, 0, 3.5, 0]), ("min", [0, 1, 0, 3], [1, 0, 0.25, 0]),
-        ("range", [0, 1, 0, 0], [3, 0, 3.25, 0]),
-    ],
-)  # fmt: skip
-def test_a_suite_says_how_surprisals_become_that_of_a_region(tmp_path, metric, first, second):
-    suites = suites_of(tmp_path, suite_of(*ITEMS, metric=metric))
-    scores = scored(unigrams(NATS), suites, tokens="whitespace")
-    assert (surprisals(scores, 0, "a"), surprisals(scores, 0, "b")) == (first, second)
-
-
-def test_all_regions_of_a_condition_leave_the_end_and_an_added_stop_out(tmp_path):
-    formula = "(*;%a%) = 6 & (*;%b%) = 8.75"
-    suites = suites_of(tmp_path, suite_of(ITEMS[0], formulas=[formula]))
-    for protocol in ("plain", "paper"):
-        scores = scored(unigrams(NATS), suites, protocol=protocol, tokens="whitespace")
-        assert scores.items["holds"].tolist() == [[True]]
-
-
 def test_a_word_across_a_border_belongs_to_the_region_of_its_first_character(tmp_path, monkeypatch):
     item = {"a": ["the cats", "' sleep"], "b": ["the", "the"]}  # the apostrophe joins the word before the border
     suites = suites_of(tmp_path, suite_of(item))
@@ -116,15 +94,6 @@ def test_rows_are_means_of_predictions_suites_and_circuits(tmp_path):
     found = list(found.itertuples(index=False, name=None))
     assert found == [(name, value, "paper") for name, value in (
         ("number_x", 100), ("fgd_x", 50), ("cleft", 0), ("2 circuits", 62.5))]  # fmt: skip
-
-
-def test_suites_outside_the_circuits_have_a_mean(tmp_path):
-    always, never = "0 < 1", "1 < 0"
-    own = [suite_of(*ITEMS, formulas=[always, each], name=name) for name, each in (("mine", always), ("ours", never))]
-    scores = scored(unigrams(NATS), suites_of(tmp_path, *own), tokens="whitespace")
-    found = list(scores.rows[["level", "name", "items", "accuracy"]].itertuples(index=False, name=None))
-    assert found[-1] == ("overall", "2 suites", 4, 75)
-    assert [each[0] for each in found].count("suite") == 2
 
 
 def test_the_chance_of_an_item_knows_its_blank_regions(tmp_path):
@@ -207,7 +176,7 @@ def test_regions_become_one_sentence_with_their_characters(tmp_path):
     assert (one.text, other.text) == ("The cat sat", "the dog ran")
     assert one.spans == {1: (0, 7), 2: (7, 7), 3: (8, 11)}
     assert other.spans == {1: (0, 0), 2: (0, 7), 3: (8, 11), 4: (11, 11)}
-    assert (suite.name, suite.metric, suite.circuit) == ("toy", "sum", OTHER)
+    assert (suite.name, suite.circuit) == ("toy", OTHER)
     assert other.place == f"{path}: item 1, condition b"
     path.write_bytes(codecs.BOM_UTF8 + json.dumps(suite_of(ITEM), indent=1).replace("\n", "\r\n").encode())
     assert read_suite(path).items[1]["b"] == other

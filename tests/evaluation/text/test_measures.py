@@ -1,7 +1,8 @@
-"""Measures of a frame of texts, and of files by the verb."""
+"""Measures of a frame of texts, of files by the verb, and of samples of texts."""
 
 import json
 import logging
+import random
 import sys
 from dataclasses import replace
 
@@ -10,9 +11,18 @@ import pandas as pd
 import pytest
 
 from depgen.cli import main
+from depgen.data.corpora import TextLines
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import TEXT_MEASURES, TextFiles, TextOptions, measure_texts, text
-from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
+from depgen.evaluation.text.measures import (
+    TEXT_MEASURES,
+    TextFiles,
+    TextOptions,
+    measure_texts,
+    moses_texts,
+    sample_scores,
+    text,
+)
+from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
 
@@ -47,13 +57,6 @@ def test_figures_are_those_of_the_single_measures():
     with_items = {"bleu1", "bleu2", "selfbleu2", "selfbleu3"}
     assert {*rows.index[rows["low"].notna()]} == {*items} - {*PAIRS} == with_items
     assert "version:" in rows.loc["sacrebleu", "settings"]
-
-
-def test_distinct_may_be_of_ngrams_inside_texts():
-    options = replace(NO_MODELS, within_texts=True)
-    rows, _ = measured(TEXTS, options)
-    assert rows.loc["distinct2", "value"] == distinct(TEXTS, 2, within_items=True) != distinct(TEXTS, 2)
-    assert rows.loc["distinct2", "settings"] == "n-grams inside texts only"
 
 
 def test_reasons(monkeypatch, tmp_path):
@@ -144,3 +147,34 @@ def test_what_can_not_be_measured_is_refused(here, capsys, options, message):
     (here / "short.txt").write_text("one\ntwo\nthree\n")
     assert main(["evaluate", "text", "--texts", "texts.txt", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_consecutive_texts():
+    texts = [f"the {word} ran to the {other} today" for word in "abcd" for other in "efgh"]
+    pools = {"first": ReferencePool(texts[:3]), "last": ReferencePool(texts[5:])}
+    scores = sample_scores(texts, pools, per_sample=5)  # the last text fills no sample
+    samples = [texts[:5], texts[5:10], texts[10:15]]
+    for name, pool in pools.items():
+        assert scores[name].tolist() == [pool.bleu(sample) for sample in samples]
+    assert scores["self_bleu"].tolist() == [corpus_self_bleu(sample) for sample in samples]
+    with pytest.raises(UserError, match="at least as many"):
+        sample_scores(texts, {}, per_sample=17)
+
+
+def test_moses_gets_raw_text_and_escapes_nothing():
+    assert moses_texts(["they ' re here , & it did n't cost 50 , 000"]) == ["they 're here , & it didn 't cost 50,000"]
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+def test_real_news_have_the_quality_that_was_measured_before():
+    corpus = TextLines("emnlp_news")
+    valid, test = (
+        moses_texts(" ".join(sentence.words) for document in corpus.documents(split) for sentence in document.sentences)
+        for split in ("valid", "test")
+    )
+    pool, generator = ReferencePool(test), random.Random(0)
+    assert np.mean([pool.bleu(generator.sample(valid, 400)) for _ in range(20)]) == pytest.approx(20.98, abs=0.6)

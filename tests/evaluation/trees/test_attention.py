@@ -70,11 +70,3 @@ def test_attention_over_words_and_brackets_is_refused():
     model = system(partial(TransformerGrammar, labels=2), beam_size=3)
     with pytest.raises(UserError, match="words and brackets"):
         attention_of(model)
-
-
-def test_a_structure_of_another_kind_is_refused():
-    model = system(GiLT, features=[])
-    attention_of(model)  # its attention has no graph
-    monkey = type("Other", (GiLT,), {"parse": None, "bracketings": None})
-    with pytest.raises(UserError, match="depends on a structure"):
-        attention_of(system(monkey, feature_size=4))

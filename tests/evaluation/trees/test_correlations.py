@@ -105,31 +105,6 @@ def test_correlations_are_those_over_all_gold_edges(after_mask):
         assert means[1, 2, 1] == pytest.approx(mean, abs=1e-6)  # the authors' quantity
 
 
-@pytest.fixture(scope="module")
-def udgn():
-    torch.manual_seed(0)
-    return UDGN(KNOWN.size, width=8, layers=2, attention_heads=3, head_size=4, parser_layers=1).eval()
-
-
-def test_no_figure_depends_on_the_batches(udgn, monkeypatch):
-    together, _ = head_correlations(system_of(udgn), SENTENCES, SENTENCES)
-    monkeypatch.setattr(correlations, "TOKENS_PER_BATCH", 1)
-    apart, _ = head_correlations(system_of(udgn), SENTENCES, SENTENCES)
-    assert len(together) == 2 * 2 * 3 * 4
-    np.testing.assert_allclose(together["correlation"], apart["correlation"], atol=1e-5)
-    np.testing.assert_allclose(together["mean_weight"], apart["mean_weight"], atol=1e-5)
-
-
-def test_messages_along_gold_trees_are_read_with_these():
-    torch.manual_seed(0)
-    model = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, mask_from="trees").eval()
-    before, after = (
-        head_correlations(system_of(model), SENTENCES, SENTENCES, after_mask=stage)[0]["mean_weight"]
-        for stage in (False, True)
-    )
-    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)  # the mask is 1 at every gold edge
-
-
 def test_a_run_that_is_told_trees_is_read_along_those_of_its_annotator(monkeypatch):
     torch.manual_seed(0)
     model = UDGN(KNOWN.size, width=8, layers=2, attention_heads=2, head_size=4, mask_from="trees").eval()

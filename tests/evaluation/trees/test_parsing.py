@@ -13,7 +13,6 @@ from depgen.data.corpora import ConlluTreebank, Ptb, WsjSample
 from depgen.data.corpus import SPLITS
 from depgen.data.steps import Normalized
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding import spanning_tree
 from depgen.errors import UserError
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import Trained
@@ -76,20 +75,6 @@ def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, b
     assert tree[3] in ([3, 1, 0, 3, 3], [3, 1, 4, 0, 3])  # one of two that head one another is the root
     assert tree[5].count(0) == 1
     assert all(rows * columns <= max(budget, columns) for rows, columns in network.seen)
-
-
-def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
-    seen, search = [], spanning_tree.maximum_spanning_trees
-    monkeypatch.setattr(
-        spanning_tree,
-        "maximum_spanning_trees",
-        lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots),
-    )
-    assert predicted_heads(network, KNOWN, [["next", "zebra"]])["tree"] == [[2, 0]]
-    ((weights, lengths, roots),) = seen
-    assert not roots["root_scores"].any()
-    np.testing.assert_allclose(np.exp(weights[0]), [[1e-9, 0.9 + 1e-9], [1e-9, 1e-9]], rtol=1e-6)
-    assert lengths.tolist() == [2]
 
 
 class KnowsRoots(ByWord):

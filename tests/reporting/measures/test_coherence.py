@@ -5,8 +5,7 @@ import pytest
 import yaml
 
 from depgen.data.generated import GeneratedLanguage
-from depgen.evaluation.coherence.arrangements import CoherenceOptions
-from depgen.evaluation.coherence.measure import coherence
+from depgen.evaluation.coherence import CoherenceOptions, coherence
 from depgen.evaluation.trained import load_trained
 from depgen.metrics.significance import bootstrap_interval
 from depgen.reporting import reproduce

@@ -8,8 +8,7 @@ import pytest
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import TextOptions
-from depgen.evaluation.text.samples import moses_texts, sample_scores
+from depgen.evaluation.text.measures import TextOptions, moses_texts, sample_scores
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
 from depgen.metrics.bleu import ReferencePool
 from depgen.reporting.generation import Generation

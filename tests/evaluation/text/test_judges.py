@@ -1,5 +1,8 @@
+"""Pretrained models as judges, against their definitions pair by pair and text by text."""
+
 import itertools
 import logging
+import math
 
 import numpy as np
 import pytest
@@ -7,7 +10,8 @@ import torch
 
 from depgen.errors import UserError
 from depgen.evaluation.pretrained import load_pretrained
-from depgen.evaluation.text.bertscore import LAYERS, Embedded, bertscore, greedy_f1
+from depgen.evaluation.text.judges import LAYERS, Embedded, bertscore, corpus_perplexity, greedy_f1, lm_perplexity
+from depgen.evaluation.text.outcome import NotComputedError
 
 TEXTS = ["the old dog slept", "it was late .", "cat", "they saw a river by the hill and ran quickly", "a zebra ran"]
 REFERENCES = ["the cat slept quickly and ran by a river", "late it was", "dog", "a hill .", "the dog ran"]
@@ -66,18 +70,7 @@ def test_padding_never_matches_even_when_everything_else_is_opposite():
     assert greedy_f1(Embedded(text, first, first), Embedded(reference, both, both)).item() == pytest.approx(-1.0)
 
 
-def test_rescaling_takes_the_row_of_the_layer(tiny_bert, tmp_path):
-    baseline = tmp_path / "tiny.tsv"
-    baseline.write_text("LAYER,P,R,F\n" + "".join(f"{layer},0.5,0.5,{layer / 10}\n" for layer in range(4)))
-    plain = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2)
-    rescaled = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2, baseline=baseline)
-    assert rescaled.items.tolist() == pytest.approx(((plain.items - 20.0) / 0.8).tolist())
-    assert plain.settings.endswith("-unrescaled")
-    assert rescaled.settings.endswith("-rescaled(tiny.tsv)")
-    assert "tiny-bert_L2_no-idf" in rescaled.settings
-
-
-def test_layers(tiny_bert, tmp_path, caplog, monkeypatch):
+def test_layers(tiny_bert, caplog, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(LAYERS, tiny_bert.name, 2)
         assert "_L2_" in bertscore(["a"], ["a"], model=str(tiny_bert)).settings
@@ -85,10 +78,6 @@ def test_layers(tiny_bert, tmp_path, caplog, monkeypatch):
     with caplog.at_level(logging.WARNING):
         assert "_L3_" in bertscore(["a"], ["a"], model=str(tiny_bert)).settings
     assert "takes the last, 3" in caplog.text
-    baseline = tmp_path / "bad.tsv"
-    baseline.write_text("LAYER,P,R,F\n0,1,1,1\n")
-    with pytest.raises(UserError, match="no baseline for layer 2"):
-        bertscore(["a"], ["a"], model=str(tiny_bert), layer=2, baseline=baseline)
     with pytest.raises(UserError, match="layers 0 to 3, found 4"):
         bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
 
@@ -99,3 +88,60 @@ def test_overlong_texts_are_cut_with_a_warning(tiny_bert, caplog):
         outcome = bertscore([long], [long], model=str(tiny_bert))
     assert outcome.value == pytest.approx(100)
     assert "the first 24 of the 62 tokens" in caplog.text
+
+
+# -- perplexity -------------------------------------------------------------------------------------------------------
+
+STORIES = ["The old dog slept .", "it was late", "A cat ran quickly by the river and they saw it .", "  dog and cat "]
+
+
+def one_by_one(folder, texts):
+    """The definition, a text at a time: no BOS, first token unscored, exp(mean nll)."""
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), GPT2LMHeadModel.from_pretrained(folder).eval()
+    perplexities = []
+    for text in texts:
+        ids = tokenizer.encode(text.lower().strip(), add_special_tokens=False)
+        with torch.no_grad():
+            log_probs = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        nll = [-log_probs[place, token].item() for place, token in enumerate(ids[1:])]
+        perplexities.append(math.exp(sum(nll) / len(nll)))
+    return perplexities
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 8])
+def test_equals_the_definition_in_any_batch_and_averages_arithmetically(tiny_gpt2, batch_size):
+    outcome = lm_perplexity(STORIES, model=str(tiny_gpt2), batch_size=batch_size)
+    expected = one_by_one(tiny_gpt2, STORIES)
+    assert outcome.items.tolist() == pytest.approx(expected, rel=1e-5)
+    assert outcome.value == pytest.approx(np.mean(expected), rel=1e-5)
+    assert max(expected) / min(expected) > 1.5  # the texts differ, so the order is tested too
+    assert "tiny-gpt2" in outcome.settings
+    assert "/" not in outcome.settings
+
+
+def test_a_corpus_is_over_all_tokens_after_bos(tiny_gpt2):
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    tokenizer, model = AutoTokenizer.from_pretrained(tiny_gpt2), GPT2LMHeadModel.from_pretrained(tiny_gpt2).eval()
+    nll = []
+    for text in STORIES:
+        ids = [tokenizer.bos_token_id, *tokenizer.encode(text, add_special_tokens=False)]
+        with torch.no_grad():
+            log_probs = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        nll += [-log_probs[place, token].item() for place, token in enumerate(ids[1:])]
+    found = corpus_perplexity([*STORIES, ""], model=str(tiny_gpt2), batch_size=3)
+    assert found.value == pytest.approx(math.exp(np.mean(nll)), rel=1e-5)
+    assert "4 texts" in found.settings
+    with pytest.raises(NotComputedError, match="none of the texts"):
+        corpus_perplexity([""], model=str(tiny_gpt2))
+
+
+def test_texts_without_a_perplexity_are_left_out_and_counted(tiny_gpt2, caplog):
+    long = "the old dog " * 30
+    with caplog.at_level(logging.WARNING):
+        outcome = lm_perplexity(["", "it was late", ".", long], model=str(tiny_gpt2))
+    assert np.isnan(outcome.items).tolist() == [True, False, True, True]
+    assert outcome.value == pytest.approx(outcome.items[1])
+    assert "3 of 4 texts: 2 have fewer than two tokens, 1 are too long" in caplog.text

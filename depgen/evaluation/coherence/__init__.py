@@ -1,1 +1,0 @@
-"""Coherence: whether a system finds a document likelier than other arrangements of sentences."""
