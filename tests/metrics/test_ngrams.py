@@ -16,5 +16,7 @@ def grams(words, order):
 @given(TEXTS, st.integers(1, 4))
 def test_distinct_equals_a_set(texts, order):
     crossing = grams(" ".join(texts).split(), order)
-    share = 100 * len(set(crossing)) / len(crossing) if crossing else math.nan
-    assert distinct(texts, order) == pytest.approx(share, nan_ok=True)
+    inside = [gram for text in texts for gram in grams(text.split(), order)]
+    for within_items, expected in ((False, crossing), (True, inside)):
+        share = 100 * len(set(expected)) / len(expected) if expected else math.nan
+        assert distinct(texts, order, within_items=within_items) == pytest.approx(share, nan_ok=True)

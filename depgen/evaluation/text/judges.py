@@ -18,12 +18,14 @@ Deviations:
         one pair ours equals both.
     D4. Padding never matches; in the code of BERTScore's authors a padded position counts as similarity 0, which would
         make a negative best similarity depend on the batch.
-    D5. BERTScore is not rescaled by a baseline. The DMLM paper's 27 to 30 are only plausible with rescaling.
+    D5. BERTScore is unrescaled unless a baseline file is given. The DMLM paper's 27 to 30 are only plausible with
+        rescaling.
 """
 
 import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -179,20 +181,22 @@ def bertscore(
     *,
     model: str = "roberta-large",
     layer: int | None = None,
+    baseline: str | Path | None = None,
     batch_size: int = 64,
     device: str = "cpu",
     download: bool = False,
 ) -> TextScore:
     """The mean BERTScore F1 times 100 of texts against one reference each, with every text's own.
 
-    `settings` are a hash string in the manner of the authors': model, layer, versions, not rescaled. A text or
-    reference without a token scores zero. The scores do not depend on the batch.
+    `settings` are a hash string in the manner of the authors': model, layer, versions, rescaled or not. A text or
+    reference without a token scores zero before rescaling. The scores do not depend on the batch.
 
     Args:
         texts: one string an item.
         references: one reference an item.
         model: a local folder or a hub name of an encoder.
         layer: which hidden states, 0 = embeddings; by default the authors' choice for that model, else the last.
+        baseline: a baseline file of the bert-score package (`LAYER,P,R,F`), by which F1 is rescaled.
         batch_size: pairs read at once.
         device: where to compute.
         download: whether files that are not on this machine may be downloaded.
@@ -208,8 +212,10 @@ def bertscore(
         batch = by_length[start : start + batch_size]
         sides = (_embed(pretrained, list(encoded[side].iloc[batch]), layer, device) for side in encoded)
         f1[batch] = greedy_f1(*sides).cpu().double().numpy()
+    floor = 0.0 if baseline is None else _baseline_f1(Path(baseline), layer)
+    rescaled = "unrescaled" if baseline is None else f"rescaled({Path(baseline).name})"
     versions = f"depgen={__version__}(hug_trans={transformers.__version__})"
-    return mean_score(100.0 * f1, f"{pretrained.name}_L{layer}_no-idf_{versions}-unrescaled")
+    return mean_score(100.0 * (f1 - floor) / (1.0 - floor), f"{pretrained.name}_L{layer}_no-idf_{versions}-{rescaled}")
 
 
 class Embedded(NamedTuple):
@@ -235,6 +241,14 @@ def greedy_f1(text: Embedded, reference: Embedded) -> Float[Tensor, " batch"]:
     recall = _weighted_mean(similarity.masked_fill(~text.keys[:, :, None], -2.0).amax(dim=1), reference.weighted)
     f1 = 2 * precision * recall / (precision + recall)
     return f1.masked_fill(~(text.weighted.any(dim=1) & reference.weighted.any(dim=1)), 0.0)
+
+
+def _baseline_f1(path: Path, layer: int) -> float:
+    """The F1 of a layer in a baseline file of the bert-score package (header, then `LAYER,P,R,F`)."""
+    values = pd.read_csv(path).set_index("LAYER")["F"]
+    if layer not in values:
+        raise UserError(f"{path}: has no baseline for layer {layer}; layers found: {sorted(values.index)}.")
+    return float(values[layer])
 
 
 def _weighted_mean(

@@ -10,7 +10,7 @@ Deviations:
         reference (`empty="drop"`: left out of every measure, counted and logged, NaN among the item scores). Either
         way it has no perplexity and is left out of that mean.
     D2. Texts are given to pretrained models as they are, with spaces between tokens, as the DMLM authors did. Models
-        that have learnt from raw text find them odd.
+        that have learnt from raw text find them odd; `detokenize` gives them raw text, and the settings say so.
 """
 
 import logging
@@ -59,11 +59,15 @@ class TextOptions:
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
         bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
         bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
+        bertscore_baseline: a file of the bert-score package, by which scores are rescaled.
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
         union: a run of UNION, such as union_rocstories; by default no UNION.
         oracle: for LM score and oracle perplexity: an experiment that `depgen fit` has trained, such as
             experiments/oracle_news.yaml, or any run folder.
         reverse: train the oracle's network on the texts too, for the reverse LM score.
+        detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens.
+        within_texts: count only n-grams inside a text in Distinct, as Li et al. (2016) do; by default those over the
+            border of two texts too, as the DMLM paper's code.
         download: fetch models that are not on this machine from the hub.
         device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
         resamples: of the bootstrap.
@@ -73,10 +77,13 @@ class TextOptions:
     empty: Literal["zero", "drop"] = "zero"
     bertscore_model: str | None = "roberta-large"
     bertscore_layer: int | None = None
+    bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
     union: str | None = None
     oracle: str | None = None
     reverse: bool = False
+    detokenize: bool = False
+    within_texts: bool = False
     download: bool = False
     device: str | None = None
     resamples: int = 2000
@@ -215,11 +222,11 @@ def _sacrebleu(texts: pd.DataFrame, _: TextOptions) -> TextScore:
         raise NotComputedError(str(missing)) from missing
 
 
-def _distinct(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
-    share = distinct(list(texts["text"]), order)
+def _distinct(texts: pd.DataFrame, options: TextOptions, *, order: int) -> TextScore:
+    share = distinct(list(texts["text"]), order, within_items=options.within_texts)
     if isnan(share):
         raise NotComputedError(f"the texts hold no {order}-gram")
-    return TextScore(share)
+    return TextScore(share, "n-grams inside texts only" if options.within_texts else None)
 
 
 def _self_bleu(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
@@ -232,17 +239,21 @@ def _bertscore(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     references = _references(texts)
     if options.bertscore_model is None:
         raise NotComputedError(OFF)
-    return bertscore(
-        list(texts["text"]), references, model=options.bertscore_model, layer=options.bertscore_layer,
-        device=checked_device(options.device), download=options.download,
+    score = bertscore(
+        _for_pretrained(texts["text"], options), _for_pretrained(references, options), model=options.bertscore_model,
+        layer=options.bertscore_layer, baseline=options.bertscore_baseline, device=checked_device(options.device),
+        download=options.download,
     )  # fmt: skip
+    return _described(score, options)
 
 
 def _lm_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     if options.perplexity_model is None:
         raise NotComputedError(OFF)
-    device, model = checked_device(options.device), options.perplexity_model
-    return lm_perplexity(list(texts["text"]), model=model, device=device, download=options.download)
+    read, model = _for_pretrained(texts["text"], options), options.perplexity_model
+    return _described(
+        lm_perplexity(read, model=model, device=checked_device(options.device), download=options.download), options
+    )
 
 
 def _oracle_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
@@ -291,6 +302,16 @@ def _oracle(options: TextOptions) -> str:
     if options.oracle is None:
         raise NotComputedError("no oracle was named")
     return description_of(find_oracle(options.oracle))
+
+
+def _for_pretrained(texts: Sequence[str], options: TextOptions) -> list[str]:
+    return [detokenize(text) if options.detokenize else text for text in texts]
+
+
+def _described(score: TextScore, options: TextOptions) -> TextScore:
+    if not options.detokenize:
+        return score
+    return TextScore(score.value, f"{score.settings}, texts detokenised", score.items)
 
 
 # -- samples of texts -------------------------------------------------------------------------------------------------

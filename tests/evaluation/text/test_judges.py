@@ -82,6 +82,18 @@ def test_layers(tiny_bert, caplog, monkeypatch):
         bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
 
 
+def test_rescaling_takes_the_row_of_the_layer(tiny_bert, tmp_path):
+    baseline = tmp_path / "tiny.tsv"
+    baseline.write_text("LAYER,P,R,F\n" + "".join(f"{layer},0.5,0.5,{layer / 10}\n" for layer in range(3)))
+    plain = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2)
+    rescaled = bertscore(TEXTS, REFERENCES, model=str(tiny_bert), layer=2, baseline=baseline)
+    assert rescaled.items.tolist() == pytest.approx(((plain.items - 20.0) / 0.8).tolist())
+    assert plain.settings.endswith("-unrescaled")
+    assert rescaled.settings.endswith("-rescaled(tiny.tsv)")
+    with pytest.raises(UserError, match="no baseline for layer 3"):
+        bertscore(["a"], ["a"], model=str(tiny_bert), layer=3, baseline=baseline)
+
+
 def test_overlong_texts_are_cut_with_a_warning(tiny_bert, caplog):
     long = " ".join(itertools.islice(itertools.cycle(["old", "dog"]), 60))
     with caplog.at_level(logging.WARNING):

@@ -59,6 +59,12 @@ def test_figures_are_those_of_the_single_measures():
     assert "version:" in rows.loc["sacrebleu", "settings"]
 
 
+def test_distinct_may_be_of_ngrams_inside_texts():
+    rows, _ = measured(TEXTS, replace(NO_MODELS, within_texts=True))
+    assert rows.loc["distinct2", "value"] == distinct(TEXTS, 2, within_items=True) != distinct(TEXTS, 2)
+    assert rows.loc["distinct2", "settings"] == "n-grams inside texts only"
+
+
 def test_reasons(monkeypatch, tmp_path):
     reasons = measured(["late"])[0]["not_computed"]
     assert reasons["bleu1"] == reasons["bertscore"] == "no references were given"
