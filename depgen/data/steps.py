@@ -236,6 +236,15 @@ class SingleSentences(Step):
         log_left_out(left_out, "sentences of other lengths", f"SingleSentences, {split}")
 
 
+def has_single_sentences(corpus: object) -> bool:
+    """Whether a corpus's documents are sentences by the step `SingleSentences`."""
+    steps: Sequence[Step] = getattr(corpus, "steps", None) or ()
+    inner = getattr(corpus, "corpus", None)
+    return any(isinstance(step, SingleSentences) for step in steps) or (
+        inner is not None and has_single_sentences(inner)
+    )
+
+
 @dataclass(frozen=True)
 class FirstDocuments(Step):
     """The first documents of a split; the other splits stay as they are.

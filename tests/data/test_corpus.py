@@ -33,6 +33,7 @@ from depgen.data.corpus import (
     WithSteps,
     drawn_documents,
     form_of,
+    splitter_of,
     tokens_of,
 )
 from depgen.data.formats import JsonLines, Lines
@@ -337,19 +338,19 @@ def test_corpora_have_their_published_sizes(corpus, documents):
 
 
 @pytest.mark.parametrize(
-    ("corpus", "tokens"),
+    ("corpus", "splitter", "tokens"),
     [
-        (TextLines("a"), "whitespace"),
-        (RawText("a"), "rules"),
-        (TextLines("a", steps=[Retokenized(), Lowercase()]), "rules"),
-        (WithSteps(RawText("a"), steps=[Lowercase()]), "rules"),
-        (JsonDocuments("a", JsonLines(tokens="rules")), "rules"),
-        (HubCorpus("a", tokens="rules"), "rules"),
-        (HubCorpus("a"), "whitespace"),
-        (RocStories(steps=[PlaceholdersForNames()]), "rules"),
-        (ConlluTreebank("a"), "whitespace"),
-        (GeneratedLanguage(), "whitespace"),
+        (TextLines("a"), "lines", "whitespace"),
+        (RawText("a"), "sentencizer", "rules"),
+        (TextLines("a", steps=[Retokenized(), Lowercase()]), "lines", "rules"),
+        (WithSteps(RawText("a"), steps=[Lowercase()]), "sentencizer", "rules"),
+        (JsonDocuments("a", JsonLines(tokens="rules")), "rules", "rules"),
+        (HubCorpus("a", tokens="rules", splitter="lines"), "lines", "rules"),
+        (HubCorpus("a"), "rules", "whitespace"),
+        (RocStories(steps=[PlaceholdersForNames()]), "lines", "rules"),
+        (ConlluTreebank("a"), "lines", "whitespace"),
+        (GeneratedLanguage(), "lines", "whitespace"),
     ],
 )
-def test_a_corpus_says_how_its_strings_become_tokens(corpus, tokens):
-    assert tokens_of(corpus) == tokens
+def test_a_corpus_says_how_its_text_becomes_sentences_and_tokens(corpus, splitter, tokens):
+    assert (splitter_of(corpus), tokens_of(corpus)) == (splitter, tokens)

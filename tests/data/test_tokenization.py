@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.data.tokenization import sentences_of, split_sentences, tokenize
+from depgen.data.tokenization import sentence_spans, sentences_of, tokenize
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,15 @@ def test_tokens_lose_no_character(text):
     ],
 )
 def test_sentences(text, sentences):
-    assert split_sentences(text) == sentences
+    assert sentences_of(text, "rules") == sentences
 
 
-@given(st.text("aB.!?\"' \n", max_size=30))
-def test_sentences_lose_no_word(text):
-    assert " ".join(split_sentences(text)).split() == text.split()
+@given(st.text("aB.!?\"' \n", max_size=30), st.sampled_from(["lines", "rules", "sentencizer"]))
+def test_sentences_lose_no_word_and_have_no_blanks_around_them(text, splitter):
+    sentences = sentences_of(text, splitter)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    assert all(sentence.strip() == sentence != "" for sentence in sentences)
+    assert all(text[first:last].count("\n") == 0 for first, last in sentence_spans(text, splitter))
 
 
 def test_splitters_leave_lines_apart_and_out_what_is_blank():
