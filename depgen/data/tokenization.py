@@ -1,9 +1,14 @@
-"""How raw English text is cut into sentences and tokens, in the manner of the Penn Treebank: by spaCy's rules."""
+"""How raw English text is cut into sentences and tokens, in the manner of the Penn Treebank: by spaCy's rules.
+
+Tokens are in Unicode's form NFC: a letter and an accent that follows it are one character, as most text has them.
+"""
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import metadata
+from itertools import pairwise
 from typing import Any, Literal
 
 SentenceSplitter = Literal["lines", "rules", "sentencizer"]
@@ -12,15 +17,15 @@ Tokens = Literal["whitespace", "rules"]
 """How a string becomes tokens: at white space, or by `tokenize`."""
 Span = tuple[int, int]
 """The first character of a word or sentence in its text, and the one after its last."""
-VERSION = 1
-"""Raised whenever the rules here may cut a text otherwise."""
+SENTENCES_VERSION, TOKENS_VERSION = 1, 2
+"""Raised whenever the rules for sentences, or what is done with spaCy's tokens, may cut a text otherwise."""
 
 
 def rule_versions(splitter: SentenceSplitter = "lines", tokens: Tokens = "whitespace") -> dict[str, int | str]:
     """The versions of what cuts a text otherwise than at lines and white space, for fingerprints."""
-    rules: dict[str, int | str] = {} if (splitter, tokens) == ("lines", "whitespace") else {"rules": VERSION}
+    rules: dict[str, int | str] = {} if (splitter, tokens) == ("lines", "whitespace") else {"rules": SENTENCES_VERSION}
     by_spacy = splitter == "sentencizer" or tokens == "rules"
-    return {**rules, "spacy": metadata.version("spacy")} if by_spacy else rules
+    return {**rules, "token_rules": TOKENS_VERSION, "spacy": metadata.version("spacy")} if by_spacy else rules
 
 
 _TITLES = r"mr|mrs|ms|dr|prof|sr|jr|st|gen|col|lt|capt|sgt|rep|sen|gov|rev|hon"
@@ -74,7 +79,7 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("Mr. Lee's dog didn't eat (the U.S. team won 1,000-0)!")
     ['Mr.', 'Lee', "'s", 'dog', 'did', "n't", 'eat', '(', 'the', 'U.S.', 'team', 'won', '1,000', '-', '0', ')', '!']
     """
-    return [token.text for token in _english().tokenizer(text) if not token.is_space]
+    return [token.text for token in _english().tokenizer(unicodedata.normalize("NFC", text)) if not token.is_space]
 
 
 def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
@@ -90,7 +95,22 @@ def word_spans(text: str, tokens: Tokens) -> list[Span]:
     """
     if tokens == "whitespace":
         return [word.span() for word in _NOT_BLANK.finditer(text)]
-    return [(token.idx, token.idx + len(token)) for token in _english().tokenizer(text) if not token.is_space]
+    composed, places = _composed(text)
+    spans = ((token.idx, token.idx + len(token)) for token in _english().tokenizer(composed) if not token.is_space)
+    return [(places[first], places[last]) for first, last in spans]
+
+
+def _composed(text: str) -> tuple[str, Sequence[int]]:
+    """A text in NFC, and the place in the text of each of its characters and of its end."""
+    if unicodedata.is_normalized("NFC", text):
+        return text, range(len(text) + 1)
+    starts = [
+        place for place, character in enumerate(text)
+        if place == 0 or not (unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff")
+    ]  # fmt: skip
+    parts = [unicodedata.normalize("NFC", text[start:end]) for start, end in pairwise([*starts, len(text)])]
+    places = [start for start, part in zip(starts, parts, strict=True) for _ in part]
+    return "".join(parts), [*places, len(text)]
 
 
 def sentences_of(text: str, splitter: SentenceSplitter) -> list[str]:
@@ -112,11 +132,12 @@ def sentence_spans(text: str, splitter: SentenceSplitter) -> list[Span]:
     """
     spans, start = list[Span](), 0
     for line in text.split("\n"):
-        for first, last in _sentences_of_line(line, splitter):
-            sentence = line[first:last].strip()
+        composed, places = _composed(line)
+        for first, last in _sentences_of_line(composed, splitter):
+            sentence = composed[first:last].strip()
             if sentence:
-                first = start + line.index(sentence, first)
-                spans.append((first, first + len(sentence)))
+                first = composed.index(sentence, first)
+                spans.append((start + places[first], start + places[first + len(sentence)]))
         start += len(line) + 1
     return spans
 

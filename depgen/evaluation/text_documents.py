@@ -125,15 +125,15 @@ def document_of(
     >>> document_of("the cat\n\n ran .").spans
     (((0, 3), (4, 7)), ((10, 13), (14, 15)))
     """
-    spans, places, start = [], [], 0
+    sentences, spans, places, start = list[Sentence](), list[tuple[Span, ...]](), list[str](), 0
     for number, line in enumerate(text.split("\n"), start=1):
         for begin, end in sentence_spans(line, splitter):
-            words = word_spans(line[begin:end], tokens)
-            spans.append(tuple((start + begin + first, start + begin + last) for first, last in words))
+            own = word_spans(line[begin:end], tokens)
+            spans.append(tuple((start + begin + first, start + begin + last) for first, last in own))
+            sentences.append(Sentence(words_of(line[begin:end], tokens)))
             places.append(f"{name}:{number}")
         start += len(line) + 1
-    sentences = tuple(Sentence(tuple(text[first:last] for first, last in words)) for words in spans)
-    return TextDocument(name, sentences, tuple(places), tuple(spans), text, by_spaces=tokens == "whitespace")
+    return TextDocument(name, tuple(sentences), tuple(places), tuple(spans), text, by_spaces=tokens == "whitespace")
 
 
 def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:

@@ -196,12 +196,12 @@ VERSIONED = {
     "dataset": (HubCorpus, "version", lambda: HubCorpus("news")),
     "prompts": (GluePrompts, "version", lambda: GluePrompts("rte")),
     "similarity": (SimilarityTasks, "version", SimilarityTasks),
-    "tokens": (tokenization, "VERSION", lambda: TextLines("news", Lines(tokens="rules"))),
-    "sentences": (tokenization, "VERSION", lambda: TextLines("news", Lines("rules"))),
-    "tokens of a step": (tokenization, "VERSION", lambda: TextLines("news", steps=[Retokenized()])),
-    "tokens of stories": (tokenization, "VERSION", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
-    "tokens of a dataset": (tokenization, "VERSION", lambda: HubCorpus("news", tokens="rules")),
-    "tokens of pairs": (tokenization, "VERSION", SimilarityTasks),
+    "tokens": (tokenization, "TOKENS_VERSION", lambda: TextLines("news", Lines(tokens="rules"))),
+    "sentences": (tokenization, "SENTENCES_VERSION", lambda: TextLines("news", Lines("rules"))),
+    "tokens of a step": (tokenization, "TOKENS_VERSION", lambda: TextLines("news", steps=[Retokenized()])),
+    "tokens of stories": (tokenization, "TOKENS_VERSION", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
+    "tokens of a dataset": (tokenization, "TOKENS_VERSION", lambda: HubCorpus("news", tokens="rules")),
+    "tokens of pairs": (tokenization, "TOKENS_VERSION", SimilarityTasks),
     "sentencizer": (metadata, "version", lambda: TextLines("news", Lines("sentencizer"))),
     "list of names": (metadata, "version", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
 }
@@ -219,9 +219,12 @@ def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch, versione
 
 
 def test_no_version_of_rules_counts_where_none_cuts(news, monkeypatch):
-    before = TextLines("news").fingerprint("train")
-    monkeypatch.setattr(tokenization, "VERSION", 99)
-    assert TextLines("news").fingerprint("train") == before
+    lines, cut = TextLines("news"), TextLines("news", Lines("rules"))
+    before = [corpus.fingerprint("train") for corpus in (lines, cut)]
+    monkeypatch.setattr(tokenization, "TOKENS_VERSION", 99)
+    assert [corpus.fingerprint("train") for corpus in (lines, cut)] == before
+    monkeypatch.setattr(tokenization, "SENTENCES_VERSION", 99)
+    assert lines.fingerprint("train") == before[0]
 
 
 # -- names and forms --------------------------------------------------------------------------------------------------

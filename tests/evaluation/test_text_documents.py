@@ -68,6 +68,7 @@ def test_new_raw_text_becomes_the_sentences_that_a_run_has_learnt_from(tmp_path)
     (document,) = documents_of(f"\n {paragraph}", reading)
     assert words([document]) == [expected]
     assert document.string is not None
+    assert words(documents_of("Cafe\u0301. Café.", reading)) == [["Café .", "Café ."]]
     spelt = [document.string[first:last] for sentence in document.spans or () for first, last in sentence]
     assert spelt == " ".join(expected).split()
     assert words(documents_of([{"text": paragraph}, {"sentence": paragraph}], reading)) == [
