@@ -13,12 +13,12 @@ from depgen.evaluation.parses import Format, check_format, parse_documents
 from depgen.evaluation.parsing import structure_found_by
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import load
-from depgen.evaluation.text_documents import document_of, file_format, read_documents
+from depgen.evaluation.text_documents import document_of, read_documents
 from depgen.evaluation.trained import named_runs
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import Structure, structure_of
 from depgen.trees.conllu import TagColumn, read_blocks
-from depgen.trees.text_files import FileFormat, read_lines
+from depgen.trees.text_files import FileFormat, format_of, read_lines
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def parse(
     """
     if output is not None:
         check_output(output)
-    kind = file_format(input, input_format, tokens=tokens, tags=tags)
+    kind = input_format or format_of(input)
     if parser is not None:
         options = {
             "run": run, "form": form, "device": device, "attention_head": attention_head, "beam_size": beam_size,

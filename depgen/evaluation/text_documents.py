@@ -175,43 +175,25 @@ def read_documents(
         trees: (CoNLL-U) read sentences with their trees.
 
     Raises:
-        UserError: the file is missing, holds no sentence, or does not read as said (line named); an option that does
-            nothing for files of its format.
+        UserError: the file is missing, holds no sentence, or does not read as said (line named).
     """
-    kind = file_format(path, input_format, tokens=tokens, tags=tags)
+    kind = input_format or format_of(path)
     if kind == "conllu":
         return list(_of_conllu(path, tags or "xpos", trees=trees))
     if kind == "sdp":
         blocks = read_sdp_blocks(path)
         return [TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,)) for block in blocks]
     splitter, cut = reading.rules(tokens)
+    of_texts: SentenceSplitter = "rules" if splitter == "lines" else splitter  # a cell or field has no lines
     if kind == "text":
         documents = list(_of_text(path, splitter, cut))
     elif kind == "jsonl":
-        documents = list(_of_json(path, splitter, cut))
+        documents = list(_of_json(path, of_texts, cut))
     else:
-        documents = list(_of_columns(path, kind, splitter, cut))
+        documents = list(_of_columns(path, kind, of_texts, cut))
     if not documents:
         raise UserError(f"{path}: expected at least one sentence, found none.")
     return [replace(document, by_spaces=cut == "whitespace") for document in documents]
-
-
-def file_format(
-    path: Path, given: FileFormat | None, *, tokens: Tokens | None = None, tags: TagColumn | None = None
-) -> FileFormat:
-    """The format of a file, by its name unless it is given.
-
-    Raises:
-        UserError: an option does nothing for files of this format.
-    """
-    kind = given or format_of(path)
-    if tokens is not None and kind in ("conllu", "sdp"):
-        raise UserError(
-            f"tokens: {tokens} is for text, but {path} is read as {kind}, which has its words: leave it out."
-        )
-    if tags is not None and kind != "conllu":
-        raise UserError(f"tags: {tags} is a column of CoNLL-U, but {path} is read as {kind}: leave it out.")
-    return kind
 
 
 def _of_text(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
@@ -244,16 +226,11 @@ def _of_conllu(path: Path, tags: TagColumn, *, trees: bool) -> Iterator[TextDocu
         yield TextDocument(identifier, sentences, places, sentence_ids=ids if any(ids) else ())
 
 
-def _splitter_of_texts(splitter: SentenceSplitter) -> SentenceSplitter:
-    """How a column or field of texts becomes sentences, which have no lines: by the rules where a run says none."""
-    return "rules" if splitter == "lines" else splitter
-
-
 def _of_columns(path: Path, kind: FileFormat, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
     """Each row as a document: a column `sentence` holds one sentence, a column `text` is cut as that of JSON is."""
     for line, row in _rows(path, kind):
         name, place = _name_of_text(row, TEXT, f"{path}:{line}"), f"{path.name}:{line}"
-        sentences = sentences_of(row[name], _splitter_of_texts(splitter)) if name == "text" else [row[name]]
+        sentences = sentences_of(row[name], splitter) if name == "text" else [row[name]]
         read = tuple(Sentence(words_of(sentence, tokens)) for sentence in sentences)
         if not any(read):
             raise UserError(f"{path}:{line}: expected a sentence, found an empty cell: fill it in, or delete the row.")
@@ -265,8 +242,8 @@ def _of_json(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator
     number, first = next(_rows(path, "jsonl"), (1, {}))
     name = _name_of_text(first, ("sentences", *TEXT), f"{path}:{number}")
     kind: Kind = "sentences" if name == "sentences" or isinstance(first[name], list) else "text"
-    cut = "lines" if name == "sentence" else _splitter_of_texts(splitter)
-    for document, row in JsonLines(columns={kind: name}, splitter=cut, tokens=tokens).read_with_fields(path, path.name):
+    own = JsonLines(columns={kind: name}, splitter="lines" if name == "sentence" else splitter, tokens=tokens)
+    for document, row in own.read_with_fields(path, path.name):
         places = (document.identifier,) * len(document.sentences)
         yield TextDocument(document.identifier, document.sentences, places, fields=_without(row, name))
 

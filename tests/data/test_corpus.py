@@ -19,7 +19,6 @@ from depgen.data.corpora import (
     Ptb,
     RawText,
     RocStories,
-    SampledTraining,
     TextLines,
     Wikinews,
     WikiText2,
@@ -304,11 +303,11 @@ def test_steps_of_ones_own(news):
     assert texts(WithSteps(TextLines("news", steps=[]), steps=[Reversed()])) == ["he left .", "A cat sat ."]
 
 
-def test_only_the_training_split_is_the_samples(tmp_path):
+def test_only_the_training_split_is_replaced_by_another_corpus(tmp_path):
     samples = tmp_path / "samples.txt"
     samples.write_text("a b .\n\nc .\n")
-    corpus = SampledTraining(STORIES, str(samples))
-    assert isinstance(corpus, Corpus)
+    others = TextLines("", train=str(samples), steps=())
+    corpus = WithSteps(STORIES, steps=[FirstDocuments(0), MoreTraining([others])])
     assert texts(corpus) == ["a b .", "c ."]
     for split in ("valid", "test"):
         assert list(corpus.documents(split)) == list(STORIES.documents(split))

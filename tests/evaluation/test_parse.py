@@ -139,7 +139,6 @@ def test_sdp_and_tables_are_parsed_by_their_words(parsing_run, tmp_path, capsys)
     of_table = rows(parsed(capsys, "parse", "--run", "udgn", "--input", table))
     assert [each[0][0] for each in of_table] == [f"# sent_id = a.csv:{n}" for n in ("2-1", "2-2", "3")]
     assert [row[6] for row in of_table[2][2:]] == [row[6] for row in of_sdp[2:]]
-    assert "tokens: rules" in refusal(capsys, "--input", sdp, "--tokens", "rules")
 
 
 @pytest.mark.slow
