@@ -280,12 +280,6 @@ class CorpusData(L.LightningDataModule, ABC):
                 self.corpus.name, unknown, tokens, 100 * unknown / tokens,
             )  # fmt: skip
 
-    def documents(self, split: Split) -> int:
-        """How many documents a split has, whatever the limit on those of training."""
-        if split == "train" and self.max_documents is not None:
-            return sum(1 for _ in self.corpus.documents(split))
-        return len(self._table(split))
-
     def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
         """How often each token is to be predicted in an epoch of training: one end an item."""
         data = self.filled_split("train")
