@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import json
 import math
 import os
 import re
@@ -287,6 +288,35 @@ def test_the_configuration_of_own_data_trains(place, capsys, page):
         command = ["evaluate", "parsing", "--config", "own_treebank.yaml", "--run", "own"]
         assert main(command) == 0, capsys.readouterr().err
         assert "next word" in capsys.readouterr().out
+
+
+def test_a_folder_of_any_text_files_is_drawn_into_splits_as_the_guide_says(place, capsys):
+    """Its test split, and the same lines as new text, have the same perplexity."""
+    folder, settings = Path("data/any"), yaml.safe_load(MINE)
+    folder.mkdir()
+    lines = [f"“{name} didn't run,” Mr. Lee said. She won {n} cups! Where?" for n, name in enumerate("ABCDEFGHIJKL")]
+    (folder / "a.txt").write_bytes("\r\n\r\n".join(lines[:5]).encode())
+    (folder / "b c.txt").write_text("\n".join(["", *lines[5:], ""]), encoding="utf-8")
+    options = re.search(r'`(train: "\*\.txt")` and `(draw: {valid: 50, test: 50})`', PAGES["data"])
+    corpus = settings["data"]["init_args"]["corpus"]["init_args"] = {"folder": "any"}
+    corpus |= yaml.safe_load("\n".join(options.groups()).replace("50", "3"))
+    del settings["data"]["init_args"]["annotator"]
+    settings["trainer"] = {"max_epochs": 1, "accelerator": "cpu"}
+    settings["model"]["class_path"] = "depgen.models.causal_lm.CausalLM"
+    Path("any.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["fit", "--config", "any.yaml"]) == 0, capsys.readouterr().err
+    (run,) = Path("runs/any").iterdir()
+    splits = json.loads((run / "splits.json").read_text())
+    assert {split: len(names) for split, names in splits.items()} == {"train": 6, "valid": 3, "test": 3}
+    places = {f"a.txt:{2 * n + 1}": line for n, line in enumerate(lines[:5])}
+    places |= {f"b c.txt:{n}": line for n, line in enumerate(lines[5:], start=2)}
+    assert sorted(name for names in splits.values() for name in names) == sorted(places)
+    Path("new.txt").write_text("\n".join(places[name] for name in splits["test"]), encoding="utf-8")
+    assert main(["test", "--run", "any"]) == 0, capsys.readouterr().err
+    (measured,) = (json.loads(path.read_text()) for path in run.glob("**/test.json"))
+    (row,) = depgen.load("any", device="cpu").score(Path("new.txt").read_text(), by="all").to_dict("records")
+    assert row["token_perplexity"] == pytest.approx(measured["metrics"]["test/perplexity"], rel=1e-5)
+    assert row["perplexity"] == pytest.approx(measured["metrics"]["test/word_perplexity"], rel=1e-5)
 
 
 @pytest.mark.slow

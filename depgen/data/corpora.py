@@ -3,11 +3,11 @@
 All are `depgen.data.corpus.FileCorpus` with other defaults, and every option of it may be given in their place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from depgen.data.corpus import Corpus, FileCorpus, Format, SeededSplits, Split, SplitStatistics, Step
+from depgen.data.corpus import FileCorpus, Format, SeededSplits, Split, SplitStatistics, Step
 from depgen.data.formats import (
     Brackets,
     Conllu,
@@ -21,7 +21,6 @@ from depgen.data.formats import (
     WikiText,
 )
 from depgen.data.steps import Lowercase, WithoutHeldOut
-from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
 
 Files = Sequence[str] | str
@@ -243,29 +242,3 @@ class SdpTreebank(FileCorpus):
         "SDP files are in LDC2016T10 of the Linguistic Data Consortium; samples are at sdp.delph-in.net."
     )
     format: Format = field(default_factory=Sdp)
-
-
-class SampledTraining:
-    """Texts that a system has written as the training split; validation and test of another corpus.
-
-    A reverse language-model score is trained on it.
-
-    Args:
-        corpus: the real one.
-        samples: the file, one text a line, tokens separated by white space; empty lines are left out and counted.
-    """
-
-    published: ClassVar[Published] = {}
-
-    def __init__(self, corpus: Corpus, samples: str) -> None:
-        self.corpus = corpus
-        self.samples = TextLines(folder="", train=samples, steps=(), name=f"samples for {corpus.name}")
-        self.name = self.samples.name
-
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split, in file order."""
-        return self.samples.documents("train") if split == "train" else self.corpus.documents(split)
-
-    def fingerprint(self, split: Split) -> str:
-        """That of the samples or of the real corpus."""
-        return self.samples.fingerprint("train") if split == "train" else self.corpus.fingerprint(split)

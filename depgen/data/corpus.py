@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from depgen.data.tokenization import Tokens, rule_versions
+from depgen.data.tokenization import SentenceSplitter, Tokens, rule_versions
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import data_root, file_sha256, find_data, find_file, lines_sha256, matching
 from depgen.trees.sentence import Document
@@ -77,9 +77,21 @@ def tokens_of(corpus: object) -> Tokens:
     cutting: list[Tokens] = [step.tokens for step in steps if hasattr(step, "tokens")]
     if cutting:
         return cutting[-1]
-    inner = getattr(corpus, "format", None) or getattr(corpus, "corpus", None)
-    tokens: Tokens = getattr(corpus, "tokens", "whitespace") if inner is None else tokens_of(inner)
+    reader = _reader_of(corpus)
+    tokens: Tokens = getattr(reader, "tokens", "whitespace") if reader is corpus else tokens_of(reader)
     return tokens
+
+
+def splitter_of(corpus: object) -> SentenceSplitter:
+    """How a corpus's paragraphs become sentences, as what reads them says."""
+    reader = _reader_of(corpus)
+    splitter: SentenceSplitter = getattr(reader, "splitter", "lines") if reader is corpus else splitter_of(reader)
+    return splitter
+
+
+def _reader_of(corpus: object) -> object:
+    """What a corpus takes its documents from: a format, the corpus that it has steps for, or itself."""
+    return getattr(corpus, "format", None) or getattr(corpus, "corpus", None) or corpus
 
 
 class Versioned:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Int
 
 from depgen.data.batch import SegmentItem, collate_documents
-from depgen.data.corpus import Corpus, Split
+from depgen.data.corpus import Corpus, Split, splitter_of
 from depgen.data.module import Collate, CorpusData
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
@@ -120,6 +120,7 @@ class DocumentData(CorpusData):
         """That of the test split."""
         return {
             **super().reading,
+            "splitter": splitter_of(self.corpus),
             "final_word_twice": self.duplicate_final_word,
             "longest": self.eval_sentences_per_segment,
             "segmentation": self.segmentation,

@@ -16,9 +16,10 @@ from jaxtyping import Int
 from torch.utils.data import Dataset
 
 from depgen.data.batch import ItemBatch, collate_tokens
-from depgen.data.corpus import Corpus, Split, drawn_documents, form_of, tokens_of
+from depgen.data.corpus import Corpus, Split, drawn_documents, form_of, splitter_of, tokens_of
 from depgen.data.rows import document_of_row
 from depgen.data.sampler import RankBatch, ResumableBatches, ResumableLoader, TokenBudgetBatches, drawn_epoch
+from depgen.data.steps import has_single_sentences
 from depgen.data.table import (
     AnnotatedSplit,
     DocumentJoining,
@@ -168,7 +169,8 @@ class CorpusData(L.LightningDataModule, ABC):
     @property
     def reading(self) -> dict[str, Any]:
         """How texts are given to a trained system, as arguments of `depgen.evaluation.reading.Reading`."""
-        return {"form": form_of(self.corpus), "tokens": tokens_of(self.corpus)}
+        splitter = splitter_of(self.corpus) if has_single_sentences(self.corpus) else "lines"
+        return {"form": form_of(self.corpus), "tokens": tokens_of(self.corpus), "splitter": splitter}
 
     def state_dict(self) -> dict[str, Any]:
         """The vocabulary and `reading`, so that a checkpoint can be used without its run folder."""
@@ -277,12 +279,6 @@ class CorpusData(L.LightningDataModule, ABC):
                 "<unk>.",
                 self.corpus.name, unknown, tokens, 100 * unknown / tokens,
             )  # fmt: skip
-
-    def documents(self, split: Split) -> int:
-        """How many documents a split has, whatever the limit on those of training."""
-        if split == "train" and self.max_documents is not None:
-            return sum(1 for _ in self.corpus.documents(split))
-        return len(self._table(split))
 
     def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
         """How often each token is to be predicted in an epoch of training: one end an item."""

@@ -15,7 +15,7 @@ import logging
 import random
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -236,6 +236,15 @@ class SingleSentences(Step):
         log_left_out(left_out, "sentences of other lengths", f"SingleSentences, {split}")
 
 
+def has_single_sentences(corpus: object) -> bool:
+    """Whether a corpus's documents are sentences by the step `SingleSentences`."""
+    steps: Sequence[Step] = getattr(corpus, "steps", None) or ()
+    inner = getattr(corpus, "corpus", None)
+    return any(isinstance(step, SingleSentences) for step in steps) or (
+        inner is not None and has_single_sentences(inner)
+    )
+
+
 @dataclass(frozen=True)
 class FirstDocuments(Step):
     """The first documents of a split; the other splits stay as they are.
@@ -284,7 +293,7 @@ class WithPartners(Step):
     """Training sentences that can be given another sentence's tree: see `partners`; others are left out and counted.
 
     A system and its control with `depgen.annotation.controls.TreesOfOtherSentences` then learn from the same text.
-    Every sentence is a document of its own, and brings its tree.
+    The step is for corpora of single sentences with trees.
     """
 
     def changes(self, split: Split) -> bool:
@@ -332,10 +341,10 @@ def partners(sentences: Sequence[Sentence], seed: int = 0) -> list[int | None]:
 
 @dataclass(frozen=True)
 class ContextsOfOtherDocuments(Step):
-    """Training documents whose sentences after the first are those of other documents, of their places there.
+    """Each sentence of a training document but the first is replaced by the sentence at its place in another document.
 
-    The statistics of sentences and of their places stay, but what went before says nothing about a sentence: what a
-    system gains from such contexts is no context.
+    The sentences of the corpus and their places stay, but the sentences before one say nothing about it. A system that
+    gains from such contexts does not gain from what they say.
 
     Args:
         seed: another seed draws other documents.
@@ -386,7 +395,10 @@ class WithoutHeldOut(Step):
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The documents of the split that equal none held out."""
-        held_out = texts_of_splits(read if self.of is None else self.of.documents, self._held_out(split))
+        held_out, read_held_out = set[str](), read if self.of is None else self.of.documents
+        for other in self._held_out(split):
+            with suppress(MissingDataError):
+                held_out.update(map(text_of, read_held_out(other)))
         count = left_out = 0
         for count, document in enumerate(read(split), start=1):  # noqa: B007
             if text_of(document) in held_out:
@@ -416,15 +428,6 @@ class WithoutHeldOut(Step):
     def name(self, name: str) -> str:
         """What results call such a corpus."""
         return name if self.of is None else f"{name} without {self.of.name}"
-
-
-def texts_of_splits(read: Read, splits: Collection[Split]) -> frozenset[str]:
-    """The texts of all documents of splits at hand, as `text_of` gives them."""
-    texts = set[str]()
-    for split in splits:
-        with suppress(MissingDataError):
-            texts.update(map(text_of, read(split)))
-    return frozenset(texts)
 
 
 def text_of(document: Document) -> str:

@@ -81,11 +81,7 @@ def generate(
     if prompts is not None:
         if prompt is not None:
             raise UserError("prompt, prompts: expected one of them, found both: leave one out.")
-        begin = (
-            read_documents(prompts, usual_tokens=system.reading.tokens)
-            if documents
-            else read_file_texts(prompts, PROMPT)
-        )
+        begin = read_documents(prompts, reading=system.reading) if documents else read_file_texts(prompts, PROMPT)
     texts = system.generate(
         begin, number=number, max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed,
         progress=sys.stderr.isatty(), **options,

@@ -10,13 +10,14 @@ from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.parses import Format, check_format, parse_documents
 from depgen.evaluation.parsing import structure_found_by
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import load
-from depgen.evaluation.text_documents import document_of, file_format, read_documents
+from depgen.evaluation.text_documents import document_of, read_documents
 from depgen.evaluation.trained import named_runs
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import Structure, structure_of
 from depgen.trees.conllu import TagColumn, read_blocks
-from depgen.trees.text_files import FileFormat, read_lines
+from depgen.trees.text_files import FileFormat, format_of, read_lines
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -46,9 +47,9 @@ def parse(
     A parser of graphs, such as a run of GiLT or DTG, writes DEPS alone.
 
     Args:
-        input: text, one sentence a line; CoNLL-U with trees or without; SDP, whose identifiers the output keeps; JSON
-            lines with `sentences` or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`. `.gz` is
-            unpacked.
+        input: text, one sentence a line (or, by runs of raw text, a paragraph); CoNLL-U with trees or without; SDP,
+            whose identifiers the output keeps; JSON lines with `sentences` or `text`; or a table (`.csv`, `.tsv`) with
+            a column `sentence` or `text`. `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run. Several
             runs that give trees and differ in their seed alone parse by their consensus, the mean of their
             probabilities of heads.
@@ -76,7 +77,7 @@ def parse(
     """
     if output is not None:
         check_output(output)
-    kind = file_format(input, input_format, tokens=tokens, tags=tags)
+    kind = input_format or format_of(input)
     if parser is not None:
         options = {
             "run": run, "form": form, "device": device, "attention_head": attention_head, "beam_size": beam_size,
@@ -84,15 +85,16 @@ def parse(
         if named := [name for name, value in options.items() if value is not None]:
             raise UserError(f"--parser can't be combined with --{', --'.join(named)}: leave out one or the other.")
     systems = [] if parser is not None else [load(each, device=device, form=form) for each in named_runs(run)]
-    cut = tokens or (systems[0].reading.tokens if systems else "whitespace")
+    reading = systems[0].reading if systems else Reading()
+    splitter, cut = reading.rules(tokens)
     blocks = list(read_blocks(input)) if kind == "conllu" else []
     if kind == "text":
         lines = "\n".join(line for _, line in read_lines(input))
-        documents = [document_of(lines, name=input.name, tokens=cut)]
+        documents = [document_of(lines, name=input.name, splitter=splitter, tokens=cut)]
         if not documents[0].sentences:
             raise UserError(f"{input}: expected a sentence on each line, found only blank lines.")
     else:
-        documents = read_documents(input, input_format=kind, usual_tokens=cut, tags=tags)
+        documents = read_documents(input, reading=reading, input_format=kind, tokens=tokens, tags=tags)
 
     if parser is not None:
         annotator = parser_named(parser)

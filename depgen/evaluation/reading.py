@@ -13,7 +13,7 @@ from depgen.data.corpus import Corpus, WithSteps, form_of
 from depgen.data.documents import Segmentation, segment_bounds
 from depgen.data.experiment import data_of
 from depgen.data.steps import Rewrite
-from depgen.data.tokenization import Tokens
+from depgen.data.tokenization import SentenceSplitter, Tokens
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.trees.removal import Orphans, keep_words
 from depgen.trees.sentence import Sentence
@@ -31,6 +31,8 @@ class Reading:
         form: what words are brought into, that of the corpus which the run has learnt from; None where this does not
             say, and words stay as they are.
         tokens: how a text becomes words, where nobody says it: as that of the corpus which the run has learnt from.
+        splitter: how lines of raw text, which rules cut into words, become sentences: as in that corpus, where the
+            system reads sentences by themselves or knows of them. It reads other lines as one.
         final_word_twice: the last token of every sentence is repeated, as some systems of 2015 were trained; it
             belongs to its word.
         longest: sentences of the segments that documents are read in; None for whole documents.
@@ -41,10 +43,16 @@ class Reading:
 
     form: FormName | None = None
     tokens: Tokens = "whitespace"
+    splitter: SentenceSplitter = "lines"
     final_word_twice: bool = False
     longest: int | None = None
     segmentation: Segmentation = "paper"
     first_word_space: bool = True
+
+    def rules(self, tokens: Tokens | None) -> tuple[SentenceSplitter, Tokens]:
+        """How a text becomes sentences and words, where a user says `tokens` or nothing."""
+        tokens = tokens or self.tokens
+        return self.splitter if tokens == "rules" else "lines", tokens
 
     @property
     def known_form(self) -> FormName:

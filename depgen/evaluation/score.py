@@ -64,9 +64,10 @@ def score(
     `<eos>` counted as one; unknown words are scored as `<unk>`, and counted.
 
     Args:
-        file: text, one sentence a line and blank lines between documents; CoNLL-U or SDP; JSON lines with `sentences`
-            or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`, a document a row. Other fields or
-            columns, such as item and condition, become columns. `.gz` is unpacked.
+        file: text, one sentence a line (or, by runs of sentences of raw text, a paragraph), blank lines between
+            documents; CoNLL-U or SDP; JSON lines with `sentences` or `text`; or a table (`.csv`, `.tsv`) with a column
+            `sentence` or `text`, a document a row. Other fields or columns, such as item and condition, become columns.
+            `.gz` is unpacked.
         text: the text itself in place of a file.
         run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
             file, or the folder or hub name of a pretrained causal language model; by default the newest run.
@@ -126,13 +127,12 @@ def score(
     if text is not None:
         if file is not None or input_format is not None or tags is not None:
             raise UserError("file, input_format, tags: expected none of them beside text: leave out one or the other.")
-        documents = documents_of(text, tokens or system.reading.tokens)
+        documents = documents_of(text, system.reading, tokens)
     elif file is None:
         raise UserError("Expected a file, or a text by --text, found neither.")
     else:
         documents = read_documents(
-            file, input_format=input_format, tokens=tokens, usual_tokens=system.reading.tokens, tags=tags,
-            trees=trees == "gold",
+            file, reading=system.reading, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold",
         )  # fmt: skip
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:

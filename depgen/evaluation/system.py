@@ -15,6 +15,7 @@ from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.frames import AttentionKind, By, Pooling, Reads, Trees, Unit
 from depgen.evaluation.parses import Parses, parse_documents
 from depgen.evaluation.parsing import SystemParser
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import (
     Text,
     TextDocument,
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 class System(Trained):
     """A system in evaluation mode; `depgen.load` makes it.
 
-    Texts are a string or a list of strings, and results are in their order. Each line of a string is a sentence. No
-    result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is refused by `UserError`.
+    Texts are a string or a list of strings, and results are in their order. Each line of a string is a sentence;
+    it is cut into sentences where a run has learnt from sentences of raw text, unless a dictionary calls it `sentence`.
+    No result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is refused by `UserError`.
     """
 
     def score(
@@ -95,13 +97,13 @@ class System(Trained):
             "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction, "begin": begin,
             "stride": stride, "masking": masking, "tokens_per_batch": tokens_per_batch, "progress": progress,
         }  # fmt: skip
-        documents = documents_of(texts, tokens or self.reading.tokens)
+        documents = documents_of(texts, self.reading, tokens)
         if given is None:
             words = score_words(self, documents, reads=reads, **options)
             return score_table(words, documents, by=by, unit=unit)
         if reads == "sentence":
             raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
-        contexts = _contexts(given, len(documents), tokens or self.reading.tokens)
+        contexts = _contexts(given, len(documents), self.reading, tokens)
         words = score_words(self, list(map(_joined, contexts, documents)), reads="document", **options)
         before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
         own = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
@@ -147,7 +149,7 @@ class System(Trained):
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
         if by in ("word", "own_word"):
             raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
-        documents = documents_of(texts, tokens or self.reading.tokens)
+        documents = documents_of(texts, self.reading, tokens)
         sentences = bounds_of_sentences(
             self, documents, trees=trees, number_of_trees=number_of_trees, parser=parser, seed=seed,
             tokens_per_batch=tokens_per_batch, progress=progress,
@@ -195,7 +197,7 @@ class System(Trained):
         from depgen.evaluation.generation import generated_texts  # pandas
 
         return generated_texts(
-            self, documents_of([""] if prompts is None else prompts, self.reading.tokens), options, number=number,
+            self, documents_of([""] if prompts is None else prompts, self.reading), options, number=number,
             max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed, detokenized=detokenized, progress=progress,
         )  # fmt: skip
 
@@ -235,7 +237,7 @@ class System(Trained):
             [self, *others], attention_head, beam_size=beam_size, tokens_per_batch=tokens_per_batch,
             batch_size=batch_size,
         )  # fmt: skip
-        parses = parse_documents(parser, documents_of(texts, tokens or self.reading.tokens), progress=progress)
+        parses = parse_documents(parser, documents_of(texts, self.reading, tokens), progress=progress)
         by_spaces = [document.by_spaces for document in parses.documents for _ in document.sentences]
         last_words = zip(by_spaces, parses.sentences, parses.unknown, strict=True)
         warn_of_raw_text([(sentence.words[-1], marks[-1]) for raw, sentence, marks in last_words if raw])
@@ -275,7 +277,7 @@ class System(Trained):
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         return states_of_words(
-            self, documents_of(texts, tokens or self.reading.tokens), layer=layer, pooling=pooling, reads=reads,
+            self, documents_of(texts, self.reading, tokens), layer=layer, pooling=pooling, reads=reads,
             tokens_per_batch=tokens_per_batch, progress=progress,
         )  # fmt: skip
 
@@ -304,7 +306,7 @@ class System(Trained):
         from depgen.evaluation.trees.attention import sentence_attention  # pandas
 
         check_one_of(kind=(kind, AttentionKind))
-        (document,) = documents_of([sentence], tokens or self.reading.tokens)
+        (document,) = documents_of([{"sentence": sentence}], self.reading, tokens)
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
         words = self.reading.words(document.sentences[0])
@@ -314,13 +316,13 @@ class System(Trained):
         )
 
 
-def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:
+def _contexts(given: str | Iterable[str], texts: int, reading: Reading, tokens: Tokens | None) -> list[TextDocument]:
     if not isinstance(given, str):
         check_texts(given, "given")
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
-    return documents_of(contexts, tokens)
+    return documents_of(contexts, reading, tokens)
 
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:

@@ -9,8 +9,9 @@ from typing import Any
 
 from depgen.data.formats import JsonLines
 from depgen.data.named_columns import Kind
-from depgen.data.tokenization import Tokens, split_sentences, token_spans, words_of
+from depgen.data.tokenization import SentenceSplitter, Span, Tokens, sentence_spans, sentences_of, word_spans, words_of
 from depgen.errors import UserError, check_one_of
+from depgen.evaluation.reading import Reading
 from depgen.locations import json_value
 from depgen.trees.conllu import ConlluBlock, TagColumn, read_blocks
 from depgen.trees.sdp import read_sdp_blocks
@@ -19,13 +20,10 @@ from depgen.trees.text_files import FileFormat, format_of, read_columns, read_li
 
 logger = logging.getLogger(__name__)
 
-Span = tuple[int, int]
-"""The first character of a word in its text, and the one after its last."""
 TEXT = ("text", "sentence")
 """What the column or field of texts is called."""
 PROMPT = ("prompt", *TEXT)
 """The same of prompts; `depgen generate --json` writes both."""
-_WORD = re.compile(r"\S+")
 _WITH_PUNCTUATION = re.compile(r"\w[.?!]+[\"']*$")
 
 
@@ -67,19 +65,29 @@ class TextDocument:
 
 
 Text = str | TextDocument
-"""A string, each line of which that is not blank is a sentence, or a document of a file."""
+"""A string, whose lines are sentences or, in raw text, paragraphs of sentences; or a document of a file."""
 TextWithFields = Text | Mapping[str, Any]
-"""A text, or a string under `text` or `sentence` with other fields, such as item and condition, as a table has it."""
+"""A text, or a string with other fields, such as item and condition, as a table has it; under `sentence`, its lines
+are sentences in raw text too.
+"""
 
 # -- strings ----------------------------------------------------------------------------------------------------------
 
 
-def documents_of(texts: TextWithFields | Iterable[TextWithFields], tokens: Tokens = "whitespace") -> list[TextDocument]:
-    """Texts as documents; UserError where one is no text."""
+def documents_of(
+    texts: TextWithFields | Iterable[TextWithFields], reading: Reading, tokens: Tokens | None = None
+) -> list[TextDocument]:
+    """Texts as documents, in sentences and words as a run's corpus unless `tokens` says otherwise.
+
+    Raises:
+        UserError: one is no text.
+    """
     check_texts(texts)
-    check_one_of(tokens=(tokens, Tokens))
+    if tokens is not None:
+        check_one_of(tokens=(tokens, Tokens))
     listed = [texts] if isinstance(texts, str | Mapping | TextDocument) else texts
-    return [_as_document(text, f"text-{number}", tokens) for number, text in enumerate(listed, start=1)]
+    rules = reading.rules(tokens)
+    return [_as_document(text, f"text-{number}", *rules) for number, text in enumerate(listed, start=1)]
 
 
 def check_texts(texts: object, name: str = "texts") -> None:
@@ -91,33 +99,41 @@ def check_texts(texts: object, name: str = "texts") -> None:
         )
 
 
-def _as_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
+def _as_document(
+    text: Any,  # noqa: ANN401 - whatever a caller gives
+    name: str,
+    splitter: SentenceSplitter,
+    tokens: Tokens,
+) -> TextDocument:
     if isinstance(text, TextDocument):
         return text
     fields: dict[str, Any] = {}
     if isinstance(text, Mapping):
         fields = {str(key): value for key, value in text.items()}
-        text = fields.pop(_name_of_text(fields, TEXT, name))
+        column = _name_of_text(fields, TEXT, name)
+        text, splitter = fields.pop(column), splitter if column == "text" else "lines"
     if not isinstance(text, str):
         raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
-    return replace(document_of(text, name=name, tokens=tokens), fields=fields)
+    return replace(document_of(text, name=name, splitter=splitter, tokens=tokens), fields=fields)
 
 
-def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace") -> TextDocument:
-    r"""A string as a document: each line that is not blank is a sentence.
+def document_of(
+    text: str, *, name: str = "text", splitter: SentenceSplitter = "lines", tokens: Tokens = "whitespace"
+) -> TextDocument:
+    r"""A string as a document: by default each line that is not blank is a sentence.
 
     >>> document_of("the cat\n\n ran .").spans
     (((0, 3), (4, 7)), ((10, 13), (14, 15)))
     """
-    spans, places, start = [], [], 0
+    sentences, spans, places, start = list[Sentence](), list[tuple[Span, ...]](), list[str](), 0
     for number, line in enumerate(text.split("\n"), start=1):
-        cut = token_spans(line) if tokens == "rules" else [word.span() for word in _WORD.finditer(line)]
-        if cut:
-            spans.append(tuple((start + first, start + last) for first, last in cut))
+        for begin, end in sentence_spans(line, splitter):
+            own = word_spans(line[begin:end], tokens)
+            spans.append(tuple((start + begin + first, start + begin + last) for first, last in own))
+            sentences.append(Sentence(words_of(line[begin:end], tokens)))
             places.append(f"{name}:{number}")
         start += len(line) + 1
-    sentences = tuple(Sentence(tuple(text[first:last] for first, last in words)) for words in spans)
-    return TextDocument(name, sentences, tuple(places), tuple(spans), text, by_spaces=tokens == "whitespace")
+    return TextDocument(name, tuple(sentences), tuple(places), tuple(spans), text, by_spaces=tokens == "whitespace")
 
 
 def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
@@ -139,70 +155,54 @@ def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
 def read_documents(
     path: Path,
     *,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
     input_format: FileFormat | None = None,
     tokens: Tokens | None = None,
-    usual_tokens: Tokens = "whitespace",
     tags: TagColumn | None = None,
     trees: bool = False,
 ) -> list[TextDocument]:
     """The documents of a file.
 
     Args:
-        path: text, one sentence a line and blank lines between documents; CoNLL-U, by `# newdoc`, each sentence before
-            the first a document; SDP, each sentence a document; JSON lines with the field `sentences` or `text`; or a
-            table (`.csv`, `.tsv`) with a column `text` or `sentence`, each row a document. `.gz` is unpacked.
+        path: text, one sentence a line (of raw text, a paragraph) and blank lines between documents; CoNLL-U, by
+            `# newdoc`, each sentence before the first a document; SDP, each sentence a document; JSON lines with the
+            field `sentences` or `text`; or a table (`.csv`, `.tsv`) with a column `text` or `sentence`, each row a
+            document. A text is cut into sentences; what is called a sentence is one. `.gz` is unpacked.
+        reading: how a run's corpus was cut into sentences and words, which text is cut by too.
         input_format: by default by the name's ending (`depgen.trees.text_files`).
         tokens: (text, JSON and tables) words are separated by white space, or by rules for English.
-        usual_tokens: the same where nobody says it, such as what a run has learnt from.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
         trees: (CoNLL-U) read sentences with their trees.
 
     Raises:
-        UserError: the file is missing, holds no sentence, or does not read as said (line named); an option that does
-            nothing for files of its format.
+        UserError: the file is missing, holds no sentence, or does not read as said (line named).
     """
-    kind = file_format(path, input_format, tokens=tokens, tags=tags)
+    kind = input_format or format_of(path)
     if kind == "conllu":
         return list(_of_conllu(path, tags or "xpos", trees=trees))
     if kind == "sdp":
         blocks = read_sdp_blocks(path)
         return [TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,)) for block in blocks]
-    cut = tokens or usual_tokens
+    splitter, cut = reading.rules(tokens)
+    of_texts: SentenceSplitter = "rules" if splitter == "lines" else splitter  # a cell or field has no lines
     if kind == "text":
-        documents = list(_of_text(path, cut))
+        documents = list(_of_text(path, splitter, cut))
     elif kind == "jsonl":
-        documents = list(_of_json(path, cut))
+        documents = list(_of_json(path, of_texts, cut))
     else:
-        documents = list(_of_columns(path, kind, cut))
+        documents = list(_of_columns(path, kind, of_texts, cut))
     if not documents:
         raise UserError(f"{path}: expected at least one sentence, found none.")
     return [replace(document, by_spaces=cut == "whitespace") for document in documents]
 
 
-def file_format(
-    path: Path, given: FileFormat | None, *, tokens: Tokens | None = None, tags: TagColumn | None = None
-) -> FileFormat:
-    """The format of a file, by its name unless it is given.
-
-    Raises:
-        UserError: an option does nothing for files of this format.
-    """
-    kind = given or format_of(path)
-    if tokens is not None and kind in ("conllu", "sdp"):
-        raise UserError(
-            f"tokens: {tokens} is for text, but {path} is read as {kind}, which has its words: leave it out."
-        )
-    if tags is not None and kind != "conllu":
-        raise UserError(f"tags: {tags} is a column of CoNLL-U, but {path} is read as {kind}: leave it out.")
-    return kind
-
-
-def _of_text(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
+def _of_text(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
     sentences, places = list[Sentence](), list[str]()
     for number, line in read_lines(path):
         if line.strip():
-            sentences.append(Sentence(words_of(line, tokens)))
-            places.append(f"{path.name}:{number}")
+            own = [Sentence(words_of(sentence, tokens)) for sentence in sentences_of(line, splitter)]
+            sentences += own
+            places += [f"{path.name}:{number}"] * len(own)
         elif sentences:
             yield TextDocument(places[0], tuple(sentences), tuple(places))
             sentences, places = [], []
@@ -226,23 +226,24 @@ def _of_conllu(path: Path, tags: TagColumn, *, trees: bool) -> Iterator[TextDocu
         yield TextDocument(identifier, sentences, places, sentence_ids=ids if any(ids) else ())
 
 
-def _of_columns(path: Path, kind: FileFormat, tokens: Tokens) -> Iterator[TextDocument]:
+def _of_columns(path: Path, kind: FileFormat, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
     """Each row as a document: a column `sentence` holds one sentence, a column `text` is cut as that of JSON is."""
     for line, row in _rows(path, kind):
         name, place = _name_of_text(row, TEXT, f"{path}:{line}"), f"{path.name}:{line}"
-        sentences = split_sentences(row[name]) if name == "text" else [row[name]]
+        sentences = sentences_of(row[name], splitter) if name == "text" else [row[name]]
         read = tuple(Sentence(words_of(sentence, tokens)) for sentence in sentences)
         if not any(read):
             raise UserError(f"{path}:{line}: expected a sentence, found an empty cell: fill it in, or delete the row.")
         yield TextDocument(place, read, (place,) * len(read), fields=_without(row, name))
 
 
-def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
+def _of_json(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
     """By the format of corpora; the first object says which field holds the text, and whether it is a list."""
     number, first = next(_rows(path, "jsonl"), (1, {}))
     name = _name_of_text(first, ("sentences", *TEXT), f"{path}:{number}")
     kind: Kind = "sentences" if name == "sentences" or isinstance(first[name], list) else "text"
-    for document, row in JsonLines(columns={kind: name}, tokens=tokens).read_with_fields(path, path.name):
+    own = JsonLines(columns={kind: name}, splitter="lines" if name == "sentence" else splitter, tokens=tokens)
+    for document, row in own.read_with_fields(path, path.name):
         places = (document.identifier,) * len(document.sentences)
         yield TextDocument(document.identifier, document.sentences, places, fields=_without(row, name))
 

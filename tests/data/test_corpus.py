@@ -19,7 +19,6 @@ from depgen.data.corpora import (
     Ptb,
     RawText,
     RocStories,
-    SampledTraining,
     TextLines,
     Wikinews,
     WikiText2,
@@ -33,6 +32,7 @@ from depgen.data.corpus import (
     WithSteps,
     drawn_documents,
     form_of,
+    splitter_of,
     tokens_of,
 )
 from depgen.data.formats import JsonLines, Lines
@@ -195,12 +195,12 @@ VERSIONED = {
     "dataset": (HubCorpus, "version", lambda: HubCorpus("news")),
     "prompts": (GluePrompts, "version", lambda: GluePrompts("rte")),
     "similarity": (SimilarityTasks, "version", SimilarityTasks),
-    "tokens": (tokenization, "VERSION", lambda: TextLines("news", Lines(tokens="rules"))),
-    "sentences": (tokenization, "VERSION", lambda: TextLines("news", Lines("rules"))),
-    "tokens of a step": (tokenization, "VERSION", lambda: TextLines("news", steps=[Retokenized()])),
-    "tokens of stories": (tokenization, "VERSION", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
-    "tokens of a dataset": (tokenization, "VERSION", lambda: HubCorpus("news", tokens="rules")),
-    "tokens of pairs": (tokenization, "VERSION", SimilarityTasks),
+    "tokens": (tokenization, "TOKENS_VERSION", lambda: TextLines("news", Lines(tokens="rules"))),
+    "sentences": (tokenization, "SENTENCES_VERSION", lambda: TextLines("news", Lines("rules"))),
+    "tokens of a step": (tokenization, "TOKENS_VERSION", lambda: TextLines("news", steps=[Retokenized()])),
+    "tokens of stories": (tokenization, "TOKENS_VERSION", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
+    "tokens of a dataset": (tokenization, "TOKENS_VERSION", lambda: HubCorpus("news", tokens="rules")),
+    "tokens of pairs": (tokenization, "TOKENS_VERSION", SimilarityTasks),
     "sentencizer": (metadata, "version", lambda: TextLines("news", Lines("sentencizer"))),
     "list of names": (metadata, "version", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
 }
@@ -218,9 +218,12 @@ def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch, versione
 
 
 def test_no_version_of_rules_counts_where_none_cuts(news, monkeypatch):
-    before = TextLines("news").fingerprint("train")
-    monkeypatch.setattr(tokenization, "VERSION", 99)
-    assert TextLines("news").fingerprint("train") == before
+    lines, cut = TextLines("news"), TextLines("news", Lines("rules"))
+    before = [corpus.fingerprint("train") for corpus in (lines, cut)]
+    monkeypatch.setattr(tokenization, "TOKENS_VERSION", 99)
+    assert [corpus.fingerprint("train") for corpus in (lines, cut)] == before
+    monkeypatch.setattr(tokenization, "SENTENCES_VERSION", 99)
+    assert lines.fingerprint("train") == before[0]
 
 
 # -- names and forms --------------------------------------------------------------------------------------------------
@@ -300,11 +303,11 @@ def test_steps_of_ones_own(news):
     assert texts(WithSteps(TextLines("news", steps=[]), steps=[Reversed()])) == ["he left .", "A cat sat ."]
 
 
-def test_only_the_training_split_is_the_samples(tmp_path):
+def test_only_the_training_split_is_replaced_by_another_corpus(tmp_path):
     samples = tmp_path / "samples.txt"
     samples.write_text("a b .\n\nc .\n")
-    corpus = SampledTraining(STORIES, str(samples))
-    assert isinstance(corpus, Corpus)
+    others = TextLines("", train=str(samples), steps=())
+    corpus = WithSteps(STORIES, steps=[FirstDocuments(0), MoreTraining([others])])
     assert texts(corpus) == ["a b .", "c ."]
     for split in ("valid", "test"):
         assert list(corpus.documents(split)) == list(STORIES.documents(split))
@@ -337,19 +340,19 @@ def test_corpora_have_their_published_sizes(corpus, documents):
 
 
 @pytest.mark.parametrize(
-    ("corpus", "tokens"),
+    ("corpus", "splitter", "tokens"),
     [
-        (TextLines("a"), "whitespace"),
-        (RawText("a"), "rules"),
-        (TextLines("a", steps=[Retokenized(), Lowercase()]), "rules"),
-        (WithSteps(RawText("a"), steps=[Lowercase()]), "rules"),
-        (JsonDocuments("a", JsonLines(tokens="rules")), "rules"),
-        (HubCorpus("a", tokens="rules"), "rules"),
-        (HubCorpus("a"), "whitespace"),
-        (RocStories(steps=[PlaceholdersForNames()]), "rules"),
-        (ConlluTreebank("a"), "whitespace"),
-        (GeneratedLanguage(), "whitespace"),
+        (TextLines("a"), "lines", "whitespace"),
+        (RawText("a"), "sentencizer", "rules"),
+        (TextLines("a", steps=[Retokenized(), Lowercase()]), "lines", "rules"),
+        (WithSteps(RawText("a"), steps=[Lowercase()]), "sentencizer", "rules"),
+        (JsonDocuments("a", JsonLines(tokens="rules")), "rules", "rules"),
+        (HubCorpus("a", tokens="rules", splitter="lines"), "lines", "rules"),
+        (HubCorpus("a"), "rules", "whitespace"),
+        (RocStories(steps=[PlaceholdersForNames()]), "lines", "rules"),
+        (ConlluTreebank("a"), "lines", "whitespace"),
+        (GeneratedLanguage(), "lines", "whitespace"),
     ],
 )
-def test_a_corpus_says_how_its_strings_become_tokens(corpus, tokens):
-    assert tokens_of(corpus) == tokens
+def test_a_corpus_says_how_its_text_becomes_sentences_and_tokens(corpus, splitter, tokens):
+    assert (splitter_of(corpus), tokens_of(corpus)) == (splitter, tokens)

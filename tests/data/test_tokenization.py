@@ -1,8 +1,10 @@
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.data.tokenization import sentences_of, split_sentences, tokenize
+from depgen.data.tokenization import sentence_spans, sentences_of, tokenize, word_spans, words_of
 
 
 @pytest.mark.parametrize(
@@ -15,7 +17,7 @@ from depgen.data.tokenization import sentences_of, split_sentences, tokenize
         ("[FEMALE]'s 3rd mother-in-law", "[FEMALE] 's 3rd mother-in-law"),
         ('"No," he said (twice).', '" No , " he said ( twice ) .'),
         ("José’s café", "José ’s café"),
-        ("We sat at the cafe\u0301, again.", "We sat at the cafe\u0301 , again ."),
+        ("We sat at the cafe\u0301, again.", "We sat at the café , again ."),
         ("I 👨‍👩‍👧 you 👍🏽❤️!", "I 👨‍👩‍👧 you 👍🏽 ❤️ !"),
         ("(www.example.org) or https://a.org/b?c=d.", "( www.example.org ) or https://a.org/b?c=d ."),
         ("Write to www.example.org.", "Write to www.example.org ."),
@@ -30,9 +32,21 @@ def test_tokens(text, tokens):
     assert tokenize(tokens) == tokens.split()  # once is enough
 
 
-@given(st.text(max_size=40))
-def test_tokens_lose_no_character(text):
-    assert "".join(tokenize(text)) == "".join(text.split())
+ACCENTED = st.text(
+    st.sampled_from("aeEo.'-\"? \n\u0301\u0308\u0344\u0958한ᄒ\u1161\u11abক\u09c7\u09be") | st.characters(), max_size=30
+)
+
+
+@given(ACCENTED)
+def test_tokens_lose_no_character_and_are_the_same_however_accents_are_written(text):
+    composed, apart = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
+    assert "".join(tokenize(text)) == "".join(composed.split())
+    assert tokenize(composed) == tokenize(apart) == tokenize(text)
+    spans = word_spans(text, "rules")
+    assert [unicodedata.normalize("NFC", text[first:last]) for first, last in spans] == tokenize(text)
+    for splitter in ("rules", "sentencizer"):
+        cut = [[words_of(each, "rules") for each in sentences_of(form, splitter)] for form in (composed, apart)]
+        assert cut[0] == cut[1]
 
 
 @pytest.mark.parametrize(
@@ -49,12 +63,15 @@ def test_tokens_lose_no_character(text):
     ],
 )
 def test_sentences(text, sentences):
-    assert split_sentences(text) == sentences
+    assert sentences_of(text, "rules") == sentences
 
 
-@given(st.text("aB.!?\"' \n", max_size=30))
-def test_sentences_lose_no_word(text):
-    assert " ".join(split_sentences(text)).split() == text.split()
+@given(st.text("aB.!?\"' \n", max_size=30), st.sampled_from(["lines", "rules", "sentencizer"]))
+def test_sentences_lose_no_word_and_have_no_blanks_around_them(text, splitter):
+    sentences = sentences_of(text, splitter)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    assert all(sentence.strip() == sentence != "" for sentence in sentences)
+    assert all(text[first:last].count("\n") == 0 for first, last in sentence_spans(text, splitter))
 
 
 def test_splitters_leave_lines_apart_and_out_what_is_blank():

@@ -31,10 +31,6 @@ FILES = [
     (read_file_texts, "a.csv", b"item;sentence\n1;b\n", r"a\.csv:2: .*text or sentence, found item;sentence"),
     (read_file_texts, "a.json", b"[]", r"\.json: convert"),
 ]
-FORMATS = [
-    ("t.conllu", {"tokens": "rules"}, r"tokens: rules is for text, but .*t\.conllu is read as conllu"),
-    ("t.txt", {"tags": "upos"}, r"tags: upos is a column of CoNLL-U, but .*read as text"),
-]
 CALLS = [
     ("masked", lambda system: system.score(TEXTS, next_words=True), "MaskedTransformer.*leave out next_words"),
     ("masked", lambda system: system.score(TEXTS, given="the"), "MaskedTransformer.*--reads document.*contexts"),
@@ -88,12 +84,6 @@ def test_files_without_texts(tmp_path, read, name, content, message):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         read(tmp_path / name)
-
-
-@pytest.mark.parametrize(("name", "options", "message"), FORMATS)
-def test_options_of_other_formats(tmp_path, name, options, message):
-    with pytest.raises(UserError, match=message):
-        read_documents(tmp_path / name, **options)
 
 
 @pytest.mark.parametrize(("name", "call", "message"), CALLS)

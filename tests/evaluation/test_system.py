@@ -314,15 +314,16 @@ def test_self_attention_is_that_of_a_layer(systems):
 
 # -- raw text ---------------------------------------------------------------------------------------------------------
 
-RAW = ["the cat ran.", "(dogs ran.)\na cat."]
-CUT = ["the cat ran .", "( dogs ran . )\na cat ."]
+RAW = ["the cat ran. dogs ran.", "(dogs ran.)\na cat."]
+CUT = ["the cat ran .\ndogs ran .", "( dogs ran . )\na cat ."]
+RULES = {"tokens": "rules", "splitter": "sentencizer"}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_texts_are_cut_as_the_runs_corpus_was(name):
     """Python's methods; the characters are those of the raw text."""
     system = system_of(MODELS[name])
-    raw = replace(system, reading=replace(system.reading, tokens="rules"))
+    raw = replace(system, reading=replace(system.reading, **RULES))
     words, cut = raw.score(RAW), system.score(CUT)
     assert words.drop(columns=["start", "end"]).equals(cut.drop(columns=["start", "end"]))
     own = words[~words["is_end"]]
@@ -337,7 +338,7 @@ def test_texts_are_cut_as_the_runs_corpus_was(name):
 
 def test_prompts_are_cut_and_texts_are_joined_as_people_write():
     system = system_of(MODELS["causal"])
-    raw = replace(system, reading=replace(system.reading, tokens="rules"))
+    raw = replace(system, reading=replace(system.reading, **RULES))
     options = {"number": 20, "max_new_tokens": 8, "seed": 1}
     cut = system.generate(["the cat ran ."], **options)
     joined, apart = (raw.generate(["the cat ran."], detokenized=each, **options) for each in (True, False))

@@ -2,10 +2,16 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
-from depgen.evaluation.text_documents import PROMPT, read_documents, read_file_texts
+from depgen.data.corpora import RawText
+from depgen.data.documents import DocumentData
+from depgen.data.steps import SingleSentences
+from depgen.data.text import TextData
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.text_documents import PROMPT, documents_of, read_documents, read_file_texts
 
 CONLLU = """# sent_id = a
 1\tAda\t_\t_\tNNP\t_\t_\t_\t_\t_
@@ -43,6 +49,37 @@ def test_text_is_cut_by_rules_if_asked_and_unpacked(tmp_path):
     assert words(read_documents(path, tokens="rules")) == [["Ada did n't run ."]]
 
 
+def test_new_raw_text_becomes_the_sentences_that_a_run_has_learnt_from(tmp_path):
+    """Of a file, a string, and a text in a row; what is called a sentence stays one, and lines of tokens do too."""
+    paragraph = "who came? nobody. Mr. Lee's  dog didn't."
+    expected = ["who came ?", "nobody .", "Mr. Lee 's dog did n't ."]
+    for name, content in (
+        ("train.txt", f"{paragraph}\n"), ("t.jsonl", json.dumps({"text": paragraph})), ("t.tsv", f"text\n{paragraph}"),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    corpus = RawText(str(tmp_path), steps=())
+    assert words(corpus.documents("train")) == [expected]
+    reading = Reading(**DocumentData(corpus).reading)
+    assert Reading(**TextData(replace(corpus, steps=[SingleSentences()])).reading) == reading
+    assert Reading(**TextData(corpus).reading).splitter == "lines", "it reads a paragraph as one sequence"
+    for name in ("train.txt", "t.jsonl", "t.tsv"):
+        assert words(read_documents(tmp_path / name, reading=reading)) == [expected]
+    assert read_documents(tmp_path / "train.txt", reading=reading)[0].places == ("train.txt:1",) * 3
+    (document,) = documents_of(f"\n {paragraph}", reading)
+    assert words([document]) == [expected]
+    assert document.string is not None
+    assert words(documents_of("Cafe\u0301. Café.", reading)) == [["Café .", "Café ."]]
+    spelt = [document.string[first:last] for sentence in document.spans or () for first, last in sentence]
+    assert spelt == " ".join(expected).split()
+    assert words(documents_of([{"text": paragraph}, {"sentence": paragraph}], reading)) == [
+        expected, [" ".join(expected)]
+    ]  # fmt: skip
+    assert words(documents_of(paragraph, reading, "whitespace")) == [[" ".join(paragraph.split())]]
+    for name, content in (("s.jsonl", json.dumps({"sentence": paragraph})), ("s.tsv", f"sentence\n{paragraph}")):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        assert words(read_documents(tmp_path / name, reading=reading)) == [[" ".join(expected)]]
+
+
 def test_documents_of_conllu_begin_at_newdoc_and_trees_are_not_looked_at(tmp_path):
     path = tmp_path / "t.conllu"
     path.write_text(f"{CONLLU.split('# newdoc')[0]}{CONLLU}", encoding="utf-8")
@@ -62,7 +99,7 @@ def test_documents_of_conllu_begin_at_newdoc_and_trees_are_not_looked_at(tmp_pat
         ('{"id": "x", "text": "Ada ran. She won."}', ["Ada ran.", "She won."]),
         ('{"id": "x", "sentences": ["Ada ran .", "", ["She", "won"]]}', ["Ada ran .", "She won"]),
         ('{"id": "x", "text": ["Ada ran .", "She won"]}', ["Ada ran .", "She won"]),
-        ('{"id": "x", "sentence": "Ada ran. She won."}', ["Ada ran.", "She won."]),
+        ('{"id": "x", "sentence": "Ada ran. She won."}', ["Ada ran. She won."]),
     ],
 )
 def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
@@ -71,7 +108,7 @@ def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
     documents = read_documents(path)
     assert words(documents) == [read, read]
     assert documents[0].identifier == "x"
-    assert documents[0].places == ("x",) * 2
+    assert documents[0].places == ("x",) * len(read)
     assert documents[0].fields == {"id": "x"}
 
 

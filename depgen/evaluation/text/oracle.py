@@ -175,10 +175,14 @@ def _train(
 def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[str, Any]:
     """An oracle's settings with samples for its training sentences, all of them, and its own vocabulary."""
     data = settings["data"]
-    corpus = {
-        "class_path": "depgen.data.corpora.SampledTraining",
-        "init_args": {"corpus": data["init_args"]["corpus"], "samples": str(samples.absolute())},
-    }
+    lines = {"folder": "", "train": str(samples.absolute()), "steps": []}
+    texts = {"class_path": "depgen.data.corpora.TextLines", "init_args": lines}
+    steps = [
+        {"class_path": "depgen.data.steps.FirstDocuments", "init_args": {"most": 0}},
+        {"class_path": "depgen.data.steps.MoreTraining", "init_args": {"corpora": [texts]}},
+    ]
+    real = {"corpus": data["init_args"]["corpus"], "steps": steps}
+    corpus = {"class_path": "depgen.data.corpus.WithSteps", "init_args": real}
     vocabulary = {
         "class_path": "depgen.data.vocabulary.ReadyVocabulary",
         "init_args": {"file": str((oracle / VOCABULARY_FILE).absolute())},
