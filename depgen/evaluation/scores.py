@@ -146,17 +146,18 @@ def score_words(
 
 
 @cache
-def _training_text(name: str | Path) -> tuple[Counter[str], Reading]:
-    """How often each word is in the training text of a run or of an experiment's YAML file; and how that is spelt."""
-    kind, place = located(name)
-    if kind == "pretrained":
-        raise UserError(f"frequency: expected a run or the YAML file of an experiment, found the pretrained {place}.")
-    data = data_of(place if place.is_file() else place / "config.yaml")
+def _training_text(config: Path) -> tuple[Counter[str], Reading]:
+    """How often each word is in the training text of an experiment's or a run's YAML file, and how that is spelt."""
+    data = data_of(config)
     return word_counts(islice(data.corpus.documents("train"), data.max_documents)), Reading(**data.reading)
 
 
 def _frequencies(name: str | Path, documents: Sequence[TextDocument]) -> list[int | None]:
-    counts, reading = _training_text(name)
+    """How often each word of documents is in a training text; None of words that this leaves out."""
+    kind, place = located(name)
+    if kind == "pretrained":
+        raise UserError(f"frequency: expected a run or the YAML file of an experiment, found the pretrained {place}.")
+    counts, reading = _training_text(place if place.is_file() else place / "config.yaml")
     frequencies = list[int | None]()
     for sentence in chain.from_iterable(document.sentences for document in documents):
         kept = reading.kept(sentence)
