@@ -81,11 +81,9 @@ class Trained:
             )
 
     def check_has_end(self) -> None:
-        """Raises UserError unless a token ends texts, and so also begins them where no other does."""
+        """Raises UserError unless tokens begin and end a text, as in all but some pretrained models."""
         if not self.vocabulary.has_end:
-            raise UserError(
-                f"{self.run}: expected a tokenizer with an eos_token, found none: this model can only score."
-            )
+            raise UserError(f"{self.run}: expected a bos_token or eos_token, found neither: this model can only score.")
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one: by default by systems that know of their sentences.
@@ -272,7 +270,7 @@ def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
     begin = (put if put != plain else begin) or end
     if begin == _ROLE and tokenizer.token_to_id(_TEXT) is not None:
         begin = _TEXT
-    specials = {name: spelling for name, spelling in (("start", begin), ("eos", end)) if spelling is not None}
+    specials = {} if begin is None else {"start": begin, "eos": end or begin}
     vocabulary = Vocabulary(tokenizer.to_str(), specials=specials, reads_specials=True)
     _check_cuts_words(vocabulary, tokenizer, folder)
     return vocabulary
