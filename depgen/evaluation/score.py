@@ -3,7 +3,7 @@
 import logging
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
-from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, table_of_sums, with_perplexities
+from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, with_perplexities
 from depgen.evaluation.system import System, load
 from depgen.evaluation.text_documents import TextDocument, document_of, documents_of, read_documents
 from depgen.language_models.base import Masking
@@ -22,9 +22,6 @@ from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
-
-DOCUMENTS_AT_ONCE = 4096
-"""Documents whose rows are held at once."""
 
 
 def score(
@@ -150,51 +147,18 @@ def score(
             )
         table = system.score_over_trees(documents, trees=trees, by=by or "sentence", unit=unit, **options, **of_trees)
         return written([table], output=output, json=json)
-    options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction}
-    options |= {"begin": begin, "stride": stride, "masking": masking, "frequency": frequency}
-    return written(_tables(system, documents, by=by or "word", unit=unit, **options), output=output, json=json)
+    words = score_words(
+        system, documents, reads=reads, beam_size=beam_size, next_words=next_words, bow_correction=bow_correction,
+        begin=begin, stride=stride, masking=masking, frequency=frequency, **options,
+    )  # fmt: skip
+    _report(sums(words), words.attrs["beam_size"], system, unit, as_documents=system.reads_documents(reads))
+    return written([score_table(words, documents, by=by or "word", unit=unit)], output=output, json=json)
 
 
 def _cut_by_rules(document: TextDocument) -> TextDocument:
     """A file's document with its words cut by rules, which keeps where blanks were; its sentences stay the same."""
     cut = document_of(document.text, name=document.identifier, tokens="rules")
     return replace(document, sentences=cut.sentences, spans=cut.spans, by_spaces=False)
-
-
-def _tables(
-    system: System,
-    documents: Sequence[TextDocument],
-    *,
-    by: By,
-    unit: Unit,
-    **options: Any,  # noqa: ANN401 - of score_words
-) -> Iterator[pd.DataFrame]:
-    """The rows of some documents at a time, so that memory does not grow with the text; the totals go into the log.
-
-    All tables have the same columns: those of the fields and sentence names of any document.
-    """
-    names = dict.fromkeys(name for document in documents for name in document.fields)
-    have_ids = any(document.sentence_ids for document in documents)
-    documents = [
-        replace(
-            document,
-            fields={name: document.fields.get(name) for name in names},
-            sentence_ids=document.sentence_ids or ((None,) * len(document.sentences) if have_ids else ()),
-        )
-        for document in documents
-    ]
-    totals = list[pd.DataFrame]()
-    for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
-        chosen = documents[first : first + DOCUMENTS_AT_ONCE]
-        words = score_words(system, chosen, **options)
-        totals.append(sums(words))
-        if by != "all":
-            table = score_table(words, chosen, by=by, unit=unit)
-            yield table.assign(document=table["document"] + first)
-    every = pd.concat(totals).groupby(level=0).sum()
-    if by == "all":
-        yield table_of_sums(every, documents, by=by, unit=unit, kind=words.attrs)
-    _report(every, words.attrs["beam_size"], system, unit, as_documents=system.reads_documents(options["reads"]))
 
 
 def _report(totals: pd.DataFrame, beam: int | None, system: System, unit: Unit, *, as_documents: bool) -> None:

@@ -97,6 +97,8 @@ def score_words(
         scores = chain.from_iterable(
             score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, progress=progress)
         )
+        if bow_correction:
+            trained.check_has_end()
         if next_words or bow_correction:
             figures = chain.from_iterable(
                 next_word_figures(model, units, vocabulary=vocabulary, boundaries=bow_correction, progress=progress)

@@ -83,7 +83,10 @@ class Trained:
     def check_has_end(self) -> None:
         """Raises UserError unless tokens begin and end a text, as in all but some pretrained models."""
         if not self.vocabulary.has_end:
-            raise UserError(f"{self.run}: expected a bos_token or eos_token, found neither: this model can only score.")
+            raise UserError(
+                f"{self.run}: expected a bos_token or eos_token, found neither. Such a model only scores, and without "
+                "bow_correction."
+            )
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one: by default by systems that know of their sentences.

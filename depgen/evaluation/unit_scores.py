@@ -205,10 +205,6 @@ def next_word_figures(
     bounds = None
     if boundaries and vocabulary.splits_words:
         bounds = torch.tensor(vocabulary.opens_word, device=model.device)
-        if not vocabulary.has_end:
-            raise UserError(
-                "bow_correction: expected a model that predicts the end of a text, found one that does not."
-            )
         bounds[vocabulary.eos] = True
     by_kind: Any = _figures_of_documents if isinstance(model, DocumentLanguageModel) else _figures_of_sequences
     figures_of = partial(by_kind, model, vocabulary, bounds)

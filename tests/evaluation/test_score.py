@@ -348,23 +348,3 @@ def test_rows_of_a_treebank_name_its_sentences(tmp_path):
     assert [row["sent_id"] for row in words] == ["s-1", "s-1", None, None]
     assert [row["sent_id"] for row in sentences] == ["s-1", None]
     assert "sent_id" not in documents[0]
-
-
-@pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
-@pytest.mark.parametrize("name", ["causal", "documents"])
-def test_rows_are_written_some_documents_at_a_time(name, by, tmp_path, monkeypatch, caplog):
-    texts = [
-        {"text": "the mother was pretty .", "item": 1},
-        {"text": "she saved ."},
-        {"text": "they was his .", "kind": "b"},
-    ]
-    path = tmp_path / "texts.jsonl"
-    path.write_text("".join(f"{json.dumps(text)}\n" for text in texts * 2))
-    caplog.set_level("INFO", logger="depgen.evaluation.score")
-    whole = [*parts_of_score(path, run=name, by=by)]
-    monkeypatch.setattr("depgen.evaluation.score.DOCUMENTS_AT_ONCE", 2)
-    parts = [*parts_of_score(path, run=name, by=by)]
-    assert "".join(parts) == "".join(whole)
-    assert (len(whole), len(parts)) == (1, 1 if by == "all" else 3)
-    first, second = (message for message in caplog.messages if "words" in message)
-    assert first == second
