@@ -211,8 +211,8 @@ class Vocabulary:
         write_atomically(file, self.to_json())
 
     def __reduce__(self) -> tuple[Callable[..., "Vocabulary"], tuple[str]]:
-        options = {"specials": self.specials, "tables": self.tables, "reads_specials": self.reads_specials}
-        return partial(type(self), **options), (self.tokenizer,)
+        made = partial(type(self), specials=self.specials, tables=self.tables, reads_specials=self.reads_specials)
+        return made, (self.tokenizer,)
 
 
 def special_tokens(names: Sequence[str] = ()) -> dict[str, str]:
