@@ -13,6 +13,10 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.locations import models_root
 
+TOKENIZER_FILE = "tokenizer.json"
+"""In a folder of a model of the transformers library."""
+TOKENIZER_FILES = (TOKENIZER_FILE, "vocab.json", "vocab.txt")
+"""One of them is there, in older folders the list of pieces alone."""
 TRANSFORMERS_MISSING = "transformers is not installed: pip install 'depgen[text-metrics]'"
 
 
@@ -66,6 +70,28 @@ def required_folder(name: str, *, holding: str) -> Path:
     if not (folder / holding).is_file():
         raise UserError(f"The folder {folder} of the pretrained model {name} has no {holding}: copy it again, whole.")
     return folder
+
+
+def tokenizer_of(folder: Path) -> Any:  # noqa: ANN401 - slow to import
+    """The `tokenizers.Tokenizer` of a model's folder, which neither pads nor cuts a text.
+
+    Of older folders, such as OPT's, transformers makes it from their list of pieces.
+
+    Raises:
+        UserError: the folder holds none.
+    """
+    from tokenizers import Tokenizer
+
+    names = [name for name in TOKENIZER_FILES if (folder / name).is_file()] or [TOKENIZER_FILE]
+    if names[0] == TOKENIZER_FILE:
+        tokenizer = Tokenizer.from_file(str(required_folder(str(folder), holding=TOKENIZER_FILE) / TOKENIZER_FILE))
+    else:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def load_weights(auto: Any, source: str | Path, *, bars: bool = False, **options: Any) -> Any:  # noqa: ANN401

@@ -367,6 +367,7 @@ def test_surprisals_are_joined_with_reading_times_as_the_guide_says(place, capsy
     words = depgen.load("mine").score(text, tokens="rules")
     assert words["word"].tolist()[1:3] == ["did", "n't"]
     own = rows[rows["condition"] == "b"]
+    assert both["frequency"].notna().all()
     assert own["surprisal"].iloc[1] == pytest.approx(words["surprisal"][1:3].sum(), abs=1e-5)
     assert own["surprisal"].sum() == pytest.approx(words["surprisal"].sum())
 

@@ -28,12 +28,14 @@ from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
 from depgen.backbones.transformer import ScoreFunction, TransformerState, joined_padding
 from depgen.errors import UserError
 from depgen.hub import (
+    TOKENIZER_FILES,
     TRANSFORMERS_MISSING,
     WeightsError,
     has_transformers,
     load_weights,
     quiet_transformers,
     required_folder,
+    tokenizer_of,
 )
 from depgen.nn.attention import KeyValues, Visibility, attend
 from depgen.nn.positions import counted_positions
@@ -309,7 +311,6 @@ def new_network(vocabulary_size: int, arguments: Mapping[str, Any]) -> Any:  # n
 
 def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """A pretrained network with as many rows as the vocabulary: of a folder of the library, or of a run."""
-    from tokenizers import Tokenizer
     from transformers import AutoConfig, AutoModelForCausalLM
 
     run = run_of_name(name)
@@ -319,8 +320,8 @@ def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any]) -> Any
     else:
         config, state = _of_run(run)
     tokens = config.vocab_size
-    if run is None and (tokenizer := folder / "tokenizer.json").is_file():
-        tokens = 1 + max(Tokenizer.from_file(str(tokenizer)).get_vocab(with_added_tokens=True).values())
+    if run is None and any((folder / file).is_file() for file in TOKENIZER_FILES):
+        tokens = 1 + max(tokenizer_of(folder).get_vocab(with_added_tokens=True).values())
     sizes = _by_library_names(config, {name: value for name, value in arguments.items() if name not in DROPOUTS})
     wrong = [
         f"{name} {getattr(config, name)}, not {size}" for name, size in sizes.items() if getattr(config, name) != size

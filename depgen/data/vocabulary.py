@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 
 from depgen.data.corpus import Corpus
 from depgen.errors import UserError, check_at_least
-from depgen.hub import required_folder
+from depgen.hub import TOKENIZER_FILE, required_folder
 from depgen.locations import file_sha256, lines_sha256, text_of_file, write_atomically
 from depgen.training.runs import run_of_name
 from depgen.trees.sentence import Document
@@ -32,8 +32,6 @@ SPACE_MARKERS = "Ġ▁"
 """With which the first piece of a word begins: in byte-level BPE, in Unigram."""
 VOCABULARY_FILE = "vocabulary.json"
 """In a run folder, what `Vocabulary.to_json` gives."""
-TOKENIZER_FILE = "tokenizer.json"
-"""In a folder of a model of the transformers library."""
 LABELS = "labels"
 """The table of a vocabulary that holds the labels of constituents, for systems that write trees with their texts."""
 
@@ -58,13 +56,16 @@ class Vocabulary:
 
     Args:
         tokenizer: the JSON of a tokenizer of the `tokenizers` library.
-        specials: from the name of each special token to its spelling in the tokenizer. `eos` is required. `unk`,
-            `mask_id` and `start` have a meaning; systems give others theirs.
+        specials: from the name of each special token to its spelling in the tokenizer. `eos`, `unk`, `mask_id` and
+            `start` have a meaning; systems give others theirs.
         tables: side tables by name, which a builder makes and a system reads: strings, or rows of strings.
+        reads_specials: whether the spelling of a special token in a text is that token, as in transformers, and not
+            other pieces.
 
     Attributes:
         special_ids: from the name of each special token to its id.
-        eos: the end of a sequence.
+        eos: the end of a sequence; of pretrained models that know none, a token that only fills up batches.
+        has_end: whether there is an end of a sequence.
         unk: the unknown word; -1 if there is none.
         mask_id: a masked word; None if no word can be masked.
         start: the beginning of a sequence; `eos` if it has no id for itself.
@@ -76,12 +77,18 @@ class Vocabulary:
     """
 
     def __init__(
-        self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Table] | None = None
+        self,
+        tokenizer: str,
+        *,
+        specials: Mapping[str, str],
+        tables: Mapping[str, Table] | None = None,
+        reads_specials: bool = False,
     ) -> None:
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_str(tokenizer)
-        self._tokenizer.encode_special_tokens = True  # a literal special token in a text is text
+        self._tokenizer.encode_special_tokens = not reads_specials
+        self.reads_specials = reads_specials
         self.tokenizer, self.specials = tokenizer, dict(specials)
         self.tables: dict[str, list[Any]] = {
             name: [row if isinstance(row, str) else list(row) for row in rows] for name, rows in (tables or {}).items()
@@ -94,7 +101,8 @@ class Vocabulary:
                     "token by eos_token)."
                 )
             self.special_ids[name] = special
-        self.eos: int = self.special_ids["eos"]
+        self.has_end = "eos" in self.special_ids
+        self.eos: int = self.special_ids.get("eos", 0)
         self.unk: int = self.special_ids.get("unk", -1)
         self.mask_id: int | None = self.special_ids.get("mask_id")
         self.start: int = self.special_ids.get("start", self.eos)
@@ -167,7 +175,8 @@ class Vocabulary:
     def pieces(self, word: str, *, space: bool = True) -> tuple[int, ...]:
         """The ids of a word, at least one; pieces by default with a space before the word.
 
-        A word that is spelt like a special token never gets its id: it is unknown, or cut into other pieces.
+        Unless the vocabulary `reads_specials`, a word that is spelt like a special token never gets its id: it is
+        unknown, or cut into other pieces.
         """
         known = self._known[space].get(word)
         if known is not None:
@@ -177,7 +186,8 @@ class Vocabulary:
             ids = self._tokenizer.encode(f" {word}" if space else word, add_special_tokens=False).ids
         else:
             ids = [self._tokenizer.token_to_id(word)]
-        pieces = tuple(self.unk if index is None or index in self._special else index for index in ids) or (self.unk,)
+        never = frozenset[int]() if self.reads_specials else self._special
+        pieces = tuple(self.unk if index is None or index in never else index for index in ids) or (self.unk,)
         if -1 in pieces:
             raise UserError(f"The tokenizer gives no piece for the word {word!r} and has no unknown token.")
         self._known[space][word] = pieces
@@ -201,7 +211,8 @@ class Vocabulary:
         write_atomically(file, self.to_json())
 
     def __reduce__(self) -> tuple[Callable[..., "Vocabulary"], tuple[str]]:
-        return partial(type(self), specials=self.specials, tables=self.tables), (self.tokenizer,)
+        made = partial(type(self), specials=self.specials, tables=self.tables, reads_specials=self.reads_specials)
+        return made, (self.tokenizer,)
 
 
 def special_tokens(names: Sequence[str] = ()) -> dict[str, str]:

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from depgen import __version__
 from depgen.backbones.pretrained import PretrainedTransformer
-from depgen.data.vocabulary import TOKENIZER_FILE, VOCABULARY_FILE
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.over_trees import ScoresTrees
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.hub import one_line
+from depgen.hub import TOKENIZER_FILE, one_line
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.locations import folder_written_whole
 from depgen.models.causal_lm import CausalLM

@@ -3,7 +3,7 @@
 import logging
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,15 @@ import pandas as pd
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
-from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, table_of_sums, with_perplexities
+from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, with_perplexities
 from depgen.evaluation.system import System, load
-from depgen.evaluation.text_documents import TextDocument, documents_of, read_documents
+from depgen.evaluation.text_documents import TextDocument, document_of, documents_of, read_documents
 from depgen.language_models.base import Masking
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
-
-DOCUMENTS_AT_ONCE = 4096
-"""Documents whose rows are held at once."""
 
 
 def score(
@@ -49,6 +46,7 @@ def score(
     begin: str | None = None,
     stride: int | None = None,
     masking: Masking | None = None,
+    frequency: str | None = None,
     first_word_space: bool | None = None,
     trees: Trees | None = None,
     number_of_trees: int | None = None,
@@ -71,8 +69,8 @@ def score(
         text: the text itself in place of a file.
         run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
             file, or the folder or hub name of a pretrained causal language model; by default the newest run.
-        by: a row a `word`; an `own_word`, which stands between blanks in the text, whatever it is cut into; a
-            `sentence` or `document`; or one for `all`. By default a `word`, with `trees` a `sentence`.
+        by: what a row is: a `word`; an `own_word`, all that stands between two blanks, such as `don't`; a `sentence`
+            or `document`; or `all`. By default a `word`, with `trees` a `sentence`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
             by itself. Others can read a `document` as one sequence of words. A document is cut into segments
             where the run's test is (`eval_sentences_per_segment`).
@@ -103,6 +101,8 @@ def score(
             each token is scored once. By default half of the context. A larger one is faster and gives less context.
         masking: (pretrained masked models) what is hidden when a token is predicted: by default it alone,
             `original`; or also the later tokens of its word, `within_word_l2r` (Kauf & Ivanova 2023).
+        frequency: (rows of words) a run, an experiment or its YAML file. A column says how often each word is in its
+            training text, as that text spells it; of an own word that is cut, how often its rarest part is.
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training; pretrained models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
@@ -130,58 +130,35 @@ def score(
         documents = documents_of(text, system.reading, tokens)
     elif file is None:
         raise UserError("Expected a file, or a text by --text, found neither.")
+    elif by == "own_word" and (tokens or system.reading.tokens) == "rules":
+        by_blanks = read_documents(file, input_format=input_format, tokens=tokens and "whitespace", tags=tags)
+        documents = [_cut_by_rules(document) if document.by_spaces else document for document in by_blanks]
     else:
         documents = read_documents(
             file, reading=system.reading, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold",
         )  # fmt: skip
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
-        if reads is not None or beam_size is not None or next_words or bow_correction or begin or stride or masking:
+        others: list[Any] = [reads, beam_size, next_words, bow_correction, begin, stride, masking, frequency]
+        if any(others):
             raise UserError(
-                "reads, beam_size, next_words, bow_correction, begin, stride, masking: expected without trees, found "
-                "one of them: leave it out."
+                "reads, beam_size, next_words, bow_correction, begin, stride, masking, frequency: expected without "
+                "trees, found one of them: leave it out."
             )
         table = system.score_over_trees(documents, trees=trees, by=by or "sentence", unit=unit, **options, **of_trees)
         return written([table], output=output, json=json)
-    options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction}
-    options |= {"begin": begin, "stride": stride, "masking": masking}
-    return written(_tables(system, documents, by=by or "word", unit=unit, **options), output=output, json=json)
+    words = score_words(
+        system, documents, reads=reads, beam_size=beam_size, next_words=next_words, bow_correction=bow_correction,
+        begin=begin, stride=stride, masking=masking, frequency=frequency, **options,
+    )  # fmt: skip
+    _report(sums(words), words.attrs["beam_size"], system, unit, as_documents=system.reads_documents(reads))
+    return written([score_table(words, documents, by=by or "word", unit=unit)], output=output, json=json)
 
 
-def _tables(
-    system: System,
-    documents: Sequence[TextDocument],
-    *,
-    by: By,
-    unit: Unit,
-    **options: Any,  # noqa: ANN401 - of score_words
-) -> Iterator[pd.DataFrame]:
-    """The rows of some documents at a time, so that memory does not grow with the text; the totals go into the log.
-
-    All tables have the same columns: those of the fields and sentence names of any document.
-    """
-    names = dict.fromkeys(name for document in documents for name in document.fields)
-    have_ids = any(document.sentence_ids for document in documents)
-    documents = [
-        replace(
-            document,
-            fields={name: document.fields.get(name) for name in names},
-            sentence_ids=document.sentence_ids or ((None,) * len(document.sentences) if have_ids else ()),
-        )
-        for document in documents
-    ]
-    totals = list[pd.DataFrame]()
-    for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
-        chosen = documents[first : first + DOCUMENTS_AT_ONCE]
-        words = score_words(system, chosen, **options)
-        totals.append(sums(words))
-        if by != "all":
-            table = score_table(words, chosen, by=by, unit=unit)
-            yield table.assign(document=table["document"] + first)
-    every = pd.concat(totals).groupby(level=0).sum()
-    if by == "all":
-        yield table_of_sums(every, documents, by=by, unit=unit, kind=words.attrs)
-    _report(every, words.attrs["beam_size"], system, unit, as_documents=system.reads_documents(options["reads"]))
+def _cut_by_rules(document: TextDocument) -> TextDocument:
+    """A file's document with its words cut by rules, which keeps where blanks were; its sentences stay the same."""
+    cut = document_of(document.text, name=document.identifier, tokens="rules")
+    return replace(document, sentences=cut.sentences, spans=cut.spans, by_spaces=False)
 
 
 def _report(totals: pd.DataFrame, beam: int | None, system: System, unit: Unit, *, as_documents: bool) -> None:

@@ -7,19 +7,24 @@ the exact one. Their perplexities have different names, since they do not compar
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from functools import cache
+from itertools import chain, islice, repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from depgen.data.vocabulary import EOS_WORD
+from depgen.data.experiment import data_of
+from depgen.data.vocabulary import EOS_WORD, word_counts
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.frames import By, Reads, Unit
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
-from depgen.evaluation.trained import Trained
+from depgen.evaluation.trained import Trained, located
 from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, read_by, score_documents
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
@@ -51,6 +56,7 @@ def score_words(
     begin: str | None = None,
     stride: int | None = None,
     masking: Masking | None = None,
+    frequency: str | Path | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
@@ -73,6 +79,9 @@ def score_words(
 
     A pretrained model that begins by `none` gives a text's first word no score.
 
+    With `frequency` also a column of that name: how often the word is in the training text of a run or an experiment,
+    as that text spells it; NA of words which that text leaves out, such as punctuation.
+
     The arguments are those of `depgen.evaluation.system.System.score`.
 
     Raises:
@@ -88,6 +97,8 @@ def score_words(
         scores = chain.from_iterable(
             score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, progress=progress)
         )
+        if bow_correction:
+            trained.check_has_end()
         if next_words or bow_correction:
             figures = chain.from_iterable(
                 next_word_figures(model, units, vocabulary=vocabulary, boundaries=bow_correction, progress=progress)
@@ -107,7 +118,7 @@ def score_words(
                 unknown = np.append(sentence.unknown, ends < 0)
                 of_tokens = {"row": len(words) + owner, "log_prob": log_probs.astype(np.float64), "unknown": unknown}
                 of_tokens["first"] = np.arange(len(owner)) == (0 if next(firsts) else -1)
-                of_tokens |= {} if (counts := next(begun)) is None else {"windows": counts}
+                of_tokens |= {} if (counts := next(begun)) is None else {"windows": counts[: len(owner)]}
                 tokens.append(of_tokens if measured is None else of_tokens | measured._asdict())
                 own += [(EOS_WORD, True, None if own[-1][2] is None else own[-1][2][1:] * 2)] * len(ends)
             words += [
@@ -121,18 +132,40 @@ def score_words(
     frame = frame.join(
         _by_word(tokens, len(words), next_words=next_words, bow_correction=bow_correction, unscored=unscored)
     )
+    if frequency is not None:
+        frame["frequency"] = pd.Series(_frequencies(frequency, documents), frame.index[~frame["is_end"]], "Int64")
     warn_of_raw_text(_last_words(frame, documents))
     if trained.checkpoint == trained.run and not all(document.by_spaces for document in documents):
         logger.warning(
             "%s has learnt from raw text, and is given words that rules or a treebank have cut, such as `do n't`: give "
             "it text whose words white space separates.", trained.run,
         )  # fmt: skip
-    begin = vocabulary.specials.get("start", vocabulary.specials["eos"])
-    begin = None if model.likelihood == "pseudo" else "none" if unscored else begin
+    begin = None if model.likelihood == "pseudo" else "none" if unscored else vocabulary.types[vocabulary.start]
     frame.attrs = {"likelihood": model.likelihood, "beam_size": beam, "begin": begin}
     frame.attrs |= {"bow_correction": True} if bow_correction else {}
     frame.attrs |= {"masking": model.masking} if isinstance(model, PretrainedMaskedLM) else {}
     return frame
+
+
+@cache
+def _training_text(config: Path) -> tuple[Counter[str], Reading]:
+    """How often each word is in the training text of an experiment's or a run's YAML file, and how that is spelt."""
+    data = data_of(config)
+    return word_counts(islice(data.corpus.documents("train"), data.max_documents)), Reading(**data.reading)
+
+
+def _frequencies(name: str | Path, documents: Sequence[TextDocument]) -> list[int | None]:
+    """How often each word of documents is in a training text; None of words that this leaves out."""
+    kind, place = located(name)
+    if kind == "pretrained":
+        raise UserError(f"frequency: expected a run or the YAML file of an experiment, found the pretrained {place}.")
+    counts, reading = _training_text(place if place.is_file() else place / "config.yaml")
+    frequencies = list[int | None]()
+    for sentence in chain.from_iterable(document.sentences for document in documents):
+        kept = reading.kept(sentence)
+        words = iter(reading.spelt(sentence, kept))
+        frequencies += [counts[next(words)] if keep else None for keep in kept]
+    return frequencies
 
 
 def _by_word(
@@ -228,34 +261,33 @@ def score_table(
     elif by != "word":
         return table_of_sums(sums(words, LEVELS[by]), documents, by=by, unit=unit, kind=words.attrs)
     kind = {**words.attrs, "unit": unit}
-    optional = ("start", "end", "windows", "first_token_entropy", "first_token_rank", "likeliest")
+    optional = ("start", "end", "windows", "first_token_entropy", "first_token_rank", "likeliest", "frequency")
     measured = [name for name in optional if name in words and words[name].notna().any()]
     table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
     return beside_texts(in_unit(table, unit), documents, by)
 
 
 def own_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> pd.DataFrame:
-    """The rows of words with those joined that no blank separates: `don't` is one, whatever it is cut into.
+    """The rows of words with those joined that no blank separates, such as the parts of `don't`.
 
     Raises:
         UserError: words were cut by rules, and where they stood in the text is not known.
     """
     if not all(document.by_spaces or document.spans for document in documents):
-        raise UserError(
-            "own_word: expected texts whose words blanks separate, found a treebank or a file that was cut by rules: "
-            "leave out tokens, give the text by --text, or take rows of words."
-        )
+        raise UserError("own_word: expected texts whose words blanks separate, found a treebank: take rows of words.")
     joined = words["start"].notna() & words["start"].eq(words["end"].shift()) & ~words["is_end"]
     first = words["document"].ne(words["document"].shift()) | words["sentence"].ne(words["sentence"].shift())
     how = dict.fromkeys(words.columns, "first") | {
         "word": "sum", "tokens": "sum", "unknown": "any", "end": "last", "windows": "sum", "likeliest": "all",
+        "frequency": "min",
     }  # fmt: skip
     rows = words.groupby((first | ~joined).cumsum())
     table = rows.agg({name: how[name] for name in words.columns}).reset_index(drop=True)
     table["log_prob"] = rows["log_prob"].sum(min_count=1).to_numpy()
     table["position"] = table.groupby(["document", "sentence"]).cumcount() + 1
     table.attrs = words.attrs
-    return table
+    in_files = all(document.string is None for document in documents)
+    return table.drop(columns=["start", "end"]) if in_files else table
 
 
 def table_of_sums(

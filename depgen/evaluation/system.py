@@ -37,7 +37,9 @@ class System(Trained):
 
     Texts are a string or a list of strings, and results are in their order. Each line of a string is a sentence;
     it is cut into sentences where a run has learnt from sentences of raw text, unless a dictionary calls it `sentence`.
-    No result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is refused by `UserError`.
+    It is cut into words at white space (`tokens="whitespace"`) or by rules for English (`tokens="rules"`), by default
+    as the run's corpus was. No result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is
+    refused by `UserError`.
     """
 
     def score(
@@ -53,6 +55,7 @@ class System(Trained):
         begin: str | None = None,
         stride: int | None = None,
         masking: Masking | None = None,
+        frequency: str | Path | None = None,
         beam_size: int | None = None,
         tokens: Tokens | None = None,
         tokens_per_batch: int | None = None,
@@ -66,8 +69,8 @@ class System(Trained):
             texts: strings, or dictionaries with a string `text` and other fields, which become columns of the table.
             given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
                 its text are read as one document.
-            by: what a row is: a `word`; an `own_word`, which stands between blanks in the text, whatever it is cut
-                into; a `sentence` or `document` (a string), or `all`.
+            by: what a row is: a `word`; an `own_word`, all that stands between two blanks, such as `don't`; a
+                `sentence` or `document` (a string), or `all`.
             unit: of log-probabilities, surprisals and entropies.
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
@@ -81,7 +84,9 @@ class System(Trained):
                 default half of the context.
             masking: (pretrained masked models) what is hidden when a token is predicted: by default it alone,
                 `original`; or also the later tokens of its word, `within_word_l2r` (Kauf & Ivanova 2023).
-            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
+            frequency: a run, or the YAML file of an experiment: how often each word is in its training text, as a
+                column.
+            tokens: see `System`.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.
             progress: show a progress bar.
@@ -95,7 +100,8 @@ class System(Trained):
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         options: dict[str, Any] = {
             "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction, "begin": begin,
-            "stride": stride, "masking": masking, "tokens_per_batch": tokens_per_batch, "progress": progress,
+            "stride": stride, "masking": masking, "frequency": frequency, "tokens_per_batch": tokens_per_batch,
+            "progress": progress,
         }  # fmt: skip
         documents = documents_of(texts, self.reading, tokens)
         if given is None:
@@ -135,7 +141,7 @@ class System(Trained):
             seed: of the samples.
             by: what a row is: a `sentence`, `document` (a string), or `all`.
             unit: of log-probabilities and surprisals.
-            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
+            tokens: see `System`.
             tokens_per_batch: tokens of the levels of trees that are read at once, padding included; None: as many as
                 are fast on the device. No score depends on it.
             progress: show a progress bar.
@@ -196,6 +202,7 @@ class System(Trained):
         """
         from depgen.evaluation.generation import generated_texts  # pandas
 
+        self.check_has_end()
         return generated_texts(
             self, documents_of([""] if prompts is None else prompts, self.reading), options, number=number,
             max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed, detokenized=detokenized, progress=progress,
@@ -220,7 +227,7 @@ class System(Trained):
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
             beam_size: (graphs, brackets) hypotheses about those of a sentence; by default 20, or as in the run.
-            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
+            tokens: see `System`.
             tokens_per_batch: parsed at once, padding included; no tree depends on it, except those of StructFormer with
                 the published `calibration: batch`.
             batch_size: the most sentences at once; None: as many as the tokens allow.
@@ -265,7 +272,7 @@ class System(Trained):
                 matrix is applied to, after a final norm; systems of documents have no other.
             pooling: of a word of several tokens, the state of the `last`, of the `first`, or the `mean` of all.
             reads: what is encoded at once, as in `score`.
-            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
+            tokens: see `System`.
             tokens_per_batch: encoded at once, padding included.
             progress: show a progress bar.
 
@@ -274,6 +281,7 @@ class System(Trained):
         """
         from depgen.evaluation.states import states_of_words  # pandas
 
+        self.check_has_end()
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         return states_of_words(
@@ -298,13 +306,14 @@ class System(Trained):
                 of systems that have it, where no layer or attention head is named.
             layer: of self-attention, from 0; negative from the top. By default the last.
             attention_head: of self-attention, from 0; by default the mean over all.
-            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
+            tokens: see `System`.
 
         Raises:
             UserError: the sentence has no words or several lines, or the system has no such attention.
         """
         from depgen.evaluation.trees.attention import sentence_attention  # pandas
 
+        self.check_has_end()
         check_one_of(kind=(kind, AttentionKind))
         (document,) = documents_of([{"sentence": sentence}], self.reading, tokens)
         if len(document.sentences) != 1:

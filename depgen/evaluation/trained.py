@@ -15,7 +15,6 @@ import torch
 from jsonargparse import ArgumentError
 
 from depgen.data.vocabulary import (
-    TOKENIZER_FILE,
     VOCABULARY_FILE,
     Vocabulary,
     load_vocabulary,
@@ -24,7 +23,7 @@ from depgen.data.vocabulary import (
 from depgen.errors import UserError, check_one_of, did_you_mean, user_errors_unwrapped
 from depgen.evaluation.frames import Reads
 from depgen.evaluation.reading import Reading, reading_of_run
-from depgen.hub import cached_folder, load_weights, names_a_folder, required_folder
+from depgen.hub import TOKENIZER_FILE, cached_folder, load_weights, names_a_folder, tokenizer_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.windows import Windows
@@ -79,6 +78,14 @@ class Trained:
             raise UserError(
                 f"{self.checkpoint} holds a {type(self.model).__name__}, whose likelihood of a text is "
                 f"{self.model.likelihood}, not exact: name a run of a left-to-right system."
+            )
+
+    def check_has_end(self) -> None:
+        """Raises UserError unless tokens begin and end a text, as in all but some pretrained models."""
+        if not self.vocabulary.has_end:
+            raise UserError(
+                f"{self.run}: expected a bos_token or eos_token, found neither. Such a model only scores, and without "
+                "bow_correction."
             )
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
@@ -197,11 +204,11 @@ def _pretrained(folder: Path, *, device: str | None) -> Trained:
 
     if _is_masked(folder):
         return _pretrained_masked(folder, device=device)
-    vocabulary = _vocabulary_of_pretrained(required_folder(str(folder), holding=TOKENIZER_FILE))
+    vocabulary = _vocabulary_of_pretrained(folder)
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
     model.to(checked_device(device))
     context = model.backbone.max_length
-    model.windows = Windows(context, max(1, (context or 2) // 2))
+    model.windows = Windows(context, max(1, (context or 2) // 2), first=int(not vocabulary.specials))
     return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
 
 
@@ -212,16 +219,15 @@ def _is_masked(folder: Path) -> bool:
 
 
 def _pretrained_masked(folder: Path, *, device: str | None) -> Trained:
-    from tokenizers import Tokenizer
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     from depgen.language_models.pretrained_masked import PretrainedMaskedLM
 
-    content = (required_folder(str(folder), holding=TOKENIZER_FILE) / TOKENIZER_FILE).read_text(encoding="utf-8")
+    tokenizer = tokenizer_of(folder)
     named = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     specials = {"eos": named.sep_token or named.eos_token, "unk": named.unk_token, "mask_id": named.mask_token}
-    tokenizer = Tokenizer.from_str(content)
-    vocabulary = Vocabulary(content, specials={name: spelling for name, spelling in specials.items() if spelling})
+    specials = {name: spelling for name, spelling in specials.items() if spelling}
+    vocabulary = Vocabulary(tokenizer.to_str(), specials=specials, reads_specials=True)
     _check_cuts_words(vocabulary, tokenizer, folder)
     network = load_weights(AutoModelForMaskedLM, folder, dtype=torch.float32, local_files_only=True)
     model = PretrainedMaskedLM(network, tokenizer).to(checked_device(device))
@@ -229,30 +235,33 @@ def _pretrained_masked(folder: Path, *, device: str | None) -> Trained:
 
 
 def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
-    """The tokenizer of a pretrained model, with the tokens that begin and end a text.
+    """The tokenizer of a pretrained model, with the tokens that begin and end a text, where it has such.
 
-    A text begins with what the tokenizer itself puts there, else with `bos_token_id`, else with `eos_token_id`. The
+    A text begins with what the tokenizer itself puts there, else with its `bos_token`, else with its `eos_token`. The
     mark of a role in a chat is none: `<|endoftext|>` takes its place.
     """
-    from tokenizers import Tokenizer
-
-    content = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
-    tokenizer = Tokenizer.from_str(content)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    begin, end = (_first(config.get(f"{name}_token_id")) for name in ("bos", "eos"))
-    (plain, *_), (put, *_) = (tokenizer.encode(_PROBE[0], add_special_tokens=more).ids for more in (False, True))
-    begin = next((each for each in (None if put == plain else put, begin, end) if each is not None), None)
-    if begin is None:
-        raise UserError(
-            f"{folder / 'config.json'}: expected bos_token_id or eos_token_id, the token that begins a text, found "
-            "neither: add it."
-        )
-    spellings = [str(tokenizer.id_to_token(each)) for each in (begin, begin if end is None else end)]
-    if spellings[0] == _ROLE and tokenizer.token_to_id(_TEXT) is not None:
-        spellings[0] = _TEXT
-    vocabulary = Vocabulary(content, specials=dict(zip(("start", "eos"), spellings, strict=True)))
+    tokenizer = tokenizer_of(folder)
+    begin, end = (_special_token(name, folder, tokenizer) for name in ("bos", "eos"))
+    (plain, *_), (put, *_) = (tokenizer.encode(_PROBE[0], add_special_tokens=more).tokens for more in (False, True))
+    begin = (put if put != plain else begin) or end
+    if begin == _ROLE and tokenizer.token_to_id(_TEXT) is not None:
+        begin = _TEXT
+    specials = {} if begin is None else {"start": begin, "eos": end or begin}
+    vocabulary = Vocabulary(tokenizer.to_str(), specials=specials, reads_specials=True)
     _check_cuts_words(vocabulary, tokenizer, folder)
     return vocabulary
+
+
+def _special_token(name: str, folder: Path, tokenizer: "Tokenizer") -> str | None:
+    """The token of that name (bos or eos) that the tokenizer's settings name, else config.json; None without one."""
+    settings = folder / "tokenizer_config.json"
+    named = json.loads(settings.read_text(encoding="utf-8")).get(f"{name}_token") if settings.is_file() else None
+    spelling = named.get("content") if isinstance(named, Mapping) else named
+    if spelling is not None and tokenizer.token_to_id(spelling) is not None:
+        return str(spelling)
+    token = json.loads((folder / "config.json").read_text(encoding="utf-8")).get(f"{name}_token_id")
+    token = (token or [None])[0] if isinstance(token, list) else token
+    return None if token is None else tokenizer.id_to_token(token)
 
 
 def _check_cuts_words(vocabulary: Vocabulary, tokenizer: "Tokenizer", folder: Path) -> None:
@@ -264,11 +273,6 @@ def _check_cuts_words(vocabulary: Vocabulary, tokenizer: "Tokenizer", folder: Pa
             f"{folder / TOKENIZER_FILE}: expected a tokenizer that cuts each word by itself, with the space before it, "
             "as GPT-2's does, found one that does not. Train a run on top of such a model, or take another."
         )
-
-
-def _first(ids: Any) -> Any:  # noqa: ANN401 - what a JSON file holds
-    """The first of several token ids, or the only one; None where there is none."""
-    return (ids[0] if ids else None) if isinstance(ids, list) else ids
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

@@ -229,7 +229,7 @@ def _figures_of_sequences(
     figures = []
     for row, document in enumerate(documents):
         ends = np.cumsum([len(ids) for ids in document], dtype=np.int64)
-        ends[-1] += 1
+        ends[-1] += vocabulary.has_end
         parts = [np.split(of_all[row, : ends[-1]], ends[:-1]) for of_all in measured]
         figures.append([TokenFigures(*part) for part in zip(*parts, strict=True)])
     return figures
@@ -285,6 +285,7 @@ def sequence_losses(
         UserError: the system's likelihood is none or not exact, or it can't read sequences of this length.
     """
     trained.check_exact()
+    trained.check_has_end()
     documents = [[ids.tolist()] for ids in sequences]
     scores = score_documents(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=tokens_per_batch)
     return [-found.astype(np.float64) for (found,) in scores]
@@ -337,8 +338,10 @@ def read_by(trained: Trained, begin: str | None, stride: int | None, masking: Ma
     assert isinstance(model, LeftToRight)
     check_at_least(1, stride=stride)
     if begin not in (None, "none"):
-        vocabulary = Vocabulary(vocabulary.tokenizer, specials={**vocabulary.specials, "start": begin})
-    model.windows = Windows(own.context, min(stride or own.stride, own.context or own.stride), int(begin == "none"))
+        specials = {**vocabulary.specials, "start": begin}
+        vocabulary = Vocabulary(vocabulary.tokenizer, specials=specials, reads_specials=True)
+    first = own.first if begin is None else int(begin == "none")
+    model.windows = Windows(own.context, min(stride or own.stride, own.context or own.stride), first)
     try:
         yield vocabulary
     finally:

@@ -2,7 +2,9 @@
 
 On the command line, `python -m depgen.integrations.lm_eval_model` takes the arguments of `lm_eval`:
 
-    python -m depgen.integrations.lm_eval_model --model depgen --model_args run=dmlm_rocstories --tasks blimp
+    python -m depgen.integrations.lm_eval_model --model depgen --model_args run=mine --tasks blimp --device cpu
+
+Without `--device`, lm_eval asks for the first GPU.
 """
 
 from typing import Any

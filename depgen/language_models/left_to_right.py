@@ -161,7 +161,7 @@ class LeftToRight(LanguageModel):
         vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """See `LanguageModel`; a document is one sequence, so that only its last sentence has an `<eos>`.
+        """See `LanguageModel`; a document is one sequence, so that only its last sentence has an `<eos>`, if any.
 
         `<eos>` precedes the document and is nowhere between its sentences. The state that a stream carries is neither
         used nor changed.
@@ -172,7 +172,10 @@ class LeftToRight(LanguageModel):
         assert isinstance(batch, TokenBatch)
         log_probs = self.log_probs(batch) if structure is None else self.joint_log_probs(batch, documents, structure)
         return [
-            np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
+            np.split(
+                row[: len(item.ids) + vocabulary.has_end],
+                np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64),
+            )
             for row, item, document in zip(log_probs.cpu().numpy(), items, documents, strict=True)
         ]
 

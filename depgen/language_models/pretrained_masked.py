@@ -11,6 +11,7 @@ from torch import Tensor
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.base import LanguageModel, Likelihood, Masking, SentenceContext
 from depgen.language_models.masked import MASKED_AT_ONCE
+from depgen.nn.vocabulary import full_precision
 
 
 class PretrainedMaskedLM(LanguageModel):
@@ -65,7 +66,7 @@ class PretrainedMaskedLM(LanguageModel):
             copies = tokens.repeat(len(rows), 1)
             copies[:, own] = copies[:, own].masked_fill(hidden[rows], vocabulary.mask_id)
             logits = self.network(input_ids=copies.to(self.device)).logits[:, own]
-            log_probs = logits[torch.arange(len(rows)), rows].float().log_softmax(-1)
+            log_probs = full_precision(logits[torch.arange(len(rows)), rows]).log_softmax(-1)
             scores.append(log_probs.gather(1, tokens[own][rows, None].to(self.device))[:, 0])
         return torch.cat(scores)
 

@@ -1,5 +1,10 @@
-"""Scores of pretrained models against minicons and loops over transformers' networks: windows, begins, corrections."""
+"""Scores of pretrained models against minicons and loops over transformers' networks: windows, begins, corrections.
 
+Both sides compute in float64, so that what differs is no rounding.
+"""
+
+import json
+import shutil
 from itertools import product
 
 import numpy as np
@@ -22,45 +27,66 @@ ARCHITECTURES = {
     "gpt2": {"n_positions": 40},
     "llama": {"intermediate_size": 24, "num_key_value_heads": 1, "max_position_embeddings": 40},
     "gpt_neox": {"intermediate_size": 24, "max_position_embeddings": 40},
+    "qwen2": {"intermediate_size": 24, "num_key_value_heads": 1, "max_position_embeddings": 40},
+    "opt": {"ffn_dim": 24, "word_embed_proj_dim": 16, "max_position_embeddings": 40, "init_std": 0.5},
 }
+EXACT = {"rtol": 0, "atol": 1e-9}
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def folder(request, tmp_path_factory):
-    """A model with random weights that reads 40 tokens at once, over the pieces of an invented GPT-2."""
+    """A model with random weights that reads 40 tokens at once, over the pieces of an invented GPT-2.
+
+    Qwen's has no BOS. OPT's puts its own before a text, and its folder holds lists of pieces alone, as published.
+    """
     from transformers import AutoConfig, AutoModelForCausalLM
 
     place = tmp_path_factory.mktemp("models") / request.param
     write_gpt2(place)
     size = AutoConfig.from_pretrained(place).vocab_size
     (place / "model.safetensors").unlink()
+    (place / "generation_config.json").unlink()
     torch.manual_seed(1)
-    config = AutoConfig.for_model(
-        request.param, vocab_size=size, bos_token_id=0, eos_token_id=0, **SIZES, **ARCHITECTURES[request.param]
-    )
+    tokens = {"bos_token_id": None if request.param == "qwen2" else 0, "eos_token_id": 0}
+    config = AutoConfig.for_model(request.param, vocab_size=size, **tokens, **SIZES, **ARCHITECTURES[request.param])
     AutoModelForCausalLM.from_config(config).save_pretrained(place)
+    names = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END)
+    if request.param == "qwen2":
+        names["bos_token"] = None
+    if request.param == "opt":
+        pieces = json.loads((place / "tokenizer.json").read_text())["model"]
+        (place / "tokenizer.json").unlink()
+        (place / "vocab.json").write_text(json.dumps(pieces["vocab"]))
+        (place / "merges.txt").write_text("\n".join(["#version: 0.2", *map(" ".join, pieces["merges"])]))
+        names |= {"unk_token": END, "add_bos_token": True, "tokenizer_class": "GPT2Tokenizer"}
+    (place / "tokenizer_config.json").write_text(json.dumps(names))
     return place
 
 
 @pytest.fixture(scope="module")
 def scorer(folder):
     from minicons.scorer import IncrementalLMScorer
-    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / "tokenizer.json"), bos_token=END, eos_token=END, pad_token=END
-    )  # fmt: skip
-    return IncrementalLMScorer(AutoModelForCausalLM.from_pretrained(folder).eval(), "cpu", tokenizer=tokenizer)
+    if folder.name == "opt":
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    else:
+        names = json.loads((folder / "tokenizer_config.json").read_text())
+        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **names)
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval()
+    return IncrementalLMScorer(network, "cpu", tokenizer=tokenizer)
 
 
 @pytest.fixture(scope="module")
 def system(folder):
-    return depgen.load(folder, device="cpu")
+    return depgen.load(folder, device="cpu", dtype="float64")
 
 
 def of_words(scorer, text, *, begins=True, **options):
     """minicons' scores of one text, summed over the tokens of each word; without a begin the first word has none."""
-    (pairs,) = scorer.token_score([text], bos_token=begins, **options)
+    whole = END + text if begins else text
+    encoded = scorer.tokenizer([whole], add_special_tokens=False, return_tensors="pt")
+    (pairs,) = scorer.token_score(encoded, **options)
     pairs = pairs[1:] if begins else pairs
     ids = scorer.tokenizer(text, add_special_tokens=False).input_ids
     opens = [scorer.tokenizer.convert_ids_to_tokens(token).startswith("Ġ") for token in ids]
@@ -82,16 +108,16 @@ def test_words_are_those_of_minicons(system, scorer, begin):
         assert not np.allclose(table["log_prob"], system.score(TEXTS)["log_prob"])
         return
     for text, ours in zip(TEXTS, words(table), strict=begin != "none"):
-        np.testing.assert_allclose(ours, of_words(scorer, text, begins=begin != "none"), rtol=0, atol=1e-5 * 8)
+        np.testing.assert_allclose(ours, of_words(scorer, text, begins=begin != "none"), **EXACT)
     if begin == "none":
         assert table.loc[table["position"] == 1, "tokens"].eq(0).all()
         assert system.score(TEXTS, by="all", begin="none")["words"][0] == len(" ".join(TEXTS).split()) - len(TEXTS)
 
 
 def test_a_blank_at_the_beginning_is_read_as_minicons_reads_it(folder, scorer):
-    system = depgen.load(folder, device="cpu", first_word_space=True)
+    system = depgen.load(folder, device="cpu", dtype="float64", first_word_space=True)
     for text, ours in zip(TEXTS, words(system.score(TEXTS)), strict=True):
-        np.testing.assert_allclose(ours, of_words(scorer, f" {text}"), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(ours, of_words(scorer, f" {text}"), **EXACT)
 
 
 def one_window_after_another(network, ids, *, context, stride):
@@ -119,7 +145,7 @@ def test_a_window_slides_over_texts_beyond_the_context(system, scorer, stride):
     assert ours["tokens"].sum() == len(nats)
     assert ours["windows"].sum() == windows
     bounds = np.cumsum([0, *ours["tokens"]])[:-1]
-    np.testing.assert_allclose(ours["log_prob"], np.add.reduceat(nats, bounds), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(ours["log_prob"], np.add.reduceat(nats, bounds), **EXACT)
     likeliest = ours["tokens"] == 1
     assert (ours["first_token_rank"] == 1)[likeliest].tolist() == ours["likeliest"][likeliest].tolist()
     fits = table[table["document"] == 1]
@@ -136,7 +162,7 @@ def test_figures_of_next_words_follow_the_window(system, scorer):
         place = firsts[row]
         with torch.no_grad():
             log_probs = scorer.model(torch.tensor([ids[starts[place] : place + 1]])).logits[0, -1].log_softmax(-1)
-        assert table["first_token_entropy"][row] == pytest.approx(-(log_probs.exp() * log_probs).sum().item(), abs=1e-4)
+        assert table["first_token_entropy"][row] == pytest.approx(-(log_probs.exp() * log_probs).sum().item(), abs=1e-9)
         assert table["first_token_rank"][row] == 1 + (log_probs > log_probs[ids[place + 1]]).sum()
 
 
@@ -145,12 +171,12 @@ def test_corrected_words_are_those_of_minicons(system, scorer, monkeypatch):
     monkeypatch.setattr(scorer, "bow_subword_idx", [*scorer.bow_subword_idx, 0])
     table = system.score(TEXTS, bow_correction=True)
     for text, ours in zip(TEXTS, words(table), strict=True):
-        np.testing.assert_allclose(ours, of_words(scorer, text, bow_correction=True), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(ours, of_words(scorer, text, bow_correction=True), **EXACT)
     assert table["bow_correction"].all()
     plain = system.score(TEXTS)
     assert (table["log_prob"] - plain["log_prob"]).abs().max() > 0.1
     sums = (each.groupby("document")["log_prob"].sum() for each in (table, plain))
-    np.testing.assert_allclose(*sums, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(*sums, **EXACT)
 
 
 def test_corrected_words_and_the_end_are_all_that_can_follow():
@@ -212,10 +238,65 @@ def test_damaged_weights_are_an_error(folder):
 def test_rows_of_a_table_are_the_same_by_batches(system):
     texts = [*TEXTS, LONG]
     alone = pd.concat([system.score(text)["log_prob"] for text in texts])
-    np.testing.assert_allclose(system.score(texts, tokens_per_batch=4096)["log_prob"], alone, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(system.score(texts, tokens_per_batch=4096)["log_prob"], alone, **EXACT)
 
 
-def test_a_special_token_in_a_text_is_text(system):
-    table = system.score(f"a {END} sat")
-    assert table["tokens"][1] > 1
-    assert not table["unknown"].any()
+def test_special_tokens_in_a_text_are_those_of_minicons(system, scorer):
+    texts = [f"the cat {END} sat", f"{END} the cat", f"mat{END}again on"]
+    table = system.score(texts)
+    assert table["tokens"][2] == 2, "a blank and the token"
+    for text, ours in zip(texts, words(table), strict=True):
+        np.testing.assert_allclose(ours, of_words(scorer, text), **EXACT)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_changes_no_score(folder, system, scorer, side):
+    """That of a batch, and that which a tokenizer's file asks for."""
+    ids = [[0, *scorer.tokenizer(text, add_special_tokens=False).input_ids] for text in TEXTS]
+    longest = max(map(len, ids))
+    padded = [[0] * (longest - len(row)) + row if side == "left" else row + [0] * (longest - len(row)) for row in ids]
+    padding = torch.tensor([[place < longest - len(row) for place in range(longest)] for row in ids])
+    padding = padding if side == "left" else padding.flip(1)
+    backbone = system.model.backbone
+    with torch.no_grad():
+        hidden = backbone(torch.tensor(padded), padding=padding).hidden
+        log_probs = torch.nn.functional.linear(hidden, backbone.output_weight, backbone.output_bias).log_softmax(-1)
+    for row, own, mask, text in zip(log_probs, ids, padding, TEXTS, strict=True):
+        ours = row[~mask][:-1].gather(1, torch.tensor(own[1:])[:, None]).sum().item()
+        assert ours == pytest.approx(of_words(scorer, text).sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_and_truncation_of_a_tokenizer_are_left_out(folder, system, side, tmp_path):
+    if folder.name == "opt":
+        pytest.skip("its folder has no tokenizer.json")
+    from tokenizers import Tokenizer
+
+    copy = shutil.copytree(folder, tmp_path / "model")
+    tokenizer = Tokenizer.from_file(str(copy / "tokenizer.json"))
+    tokenizer.enable_padding(direction=side, length=12, pad_token=END)
+    tokenizer.enable_truncation(4)
+    tokenizer.save(str(copy / "tokenizer.json"))
+    table = depgen.load(copy, device="cpu", dtype="float64").score(TEXTS)
+    assert table["log_prob"].tolist() == system.score(TEXTS)["log_prob"].tolist()
+
+
+def test_without_bos_and_eos_the_first_token_and_the_end_have_no_score(folder, scorer, tmp_path):
+    if folder.name == "opt":
+        pytest.skip("its tokenizer puts a token before a text")
+    copy = shutil.copytree(folder, tmp_path / "model")
+    (copy / "tokenizer_config.json").unlink()
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"bos_token_id": None, "eos_token_id": None}))
+    system = depgen.load(copy, device="cpu", dtype="float64")
+    table = system.score([*TEXTS, LONG], next_words=True)
+    assert set(table["begin"]) == {"none"}
+    assert not table["is_end"].any()
+    assert table.loc[table["position"] == 1, "tokens"].eq(0).all()
+    for text, ours in zip(TEXTS, words(table)[: len(TEXTS)], strict=False):
+        np.testing.assert_allclose(ours, of_words(scorer, text, begins=False), **EXACT)
+    begun, usual = (each.score(TEXTS, begin=END) for each in (system, depgen.load(folder, dtype="float64")))
+    np.testing.assert_allclose(begun["log_prob"], usual.loc[~usual["is_end"], "log_prob"], **EXACT)
+    for refused in (system.generate, lambda: system.score("a cat", bow_correction=True), lambda: system.states("a")):
+        with pytest.raises(UserError, match="eos_token, found neither"):
+            refused()

@@ -95,7 +95,7 @@ def rows_of(content):
     return [dict(zip(head, map(number, line), strict=True)) for line in lines]
 
 
-def test_own_words_are_what_stands_between_blanks(capsys):
+def test_own_words_are_what_stands_between_blanks(capsys, tmp_path):
     text = 'The  cat didn\'t run (at all).\nShe "ran".'
     system = depgen.load("causal", device="cpu")
     words, own = (system.score(text, by=by, tokens="rules") for by in ("word", "own_word"))
@@ -113,6 +113,50 @@ def test_own_words_are_what_stands_between_blanks(capsys):
     assert main(command) == 0
     rows = rows_of(capsys.readouterr().out)
     assert [row["log_prob"] for row in rows] == pytest.approx(own["log_prob"], abs=1e-5)
+    files = {"t.txt": text, "t.jsonl": json.dumps({"sentences": text.split("\n"), "item": 7})}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+        rows = rows_of(score(tmp_path / name, run="causal", by="own_word", tokens="rules"))
+        assert [row["word"] for row in rows] == own["word"].tolist()
+        assert [row["log_prob"] for row in rows] == pytest.approx(own["log_prob"], abs=1e-5)
+        assert {row.get("item") for row in rows} == {None if name == "t.txt" else 7}
+        assert "start" not in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "documents", "expected"),
+    [
+        ([], None, [2, 0, 2, 1, 1, 1, 3]),
+        ([LOWERCASE], None, [3, 0, 2, 1, 1, 1, 3]),
+        ([LOWERCASE], 1, [2, 0, 2, 1, 1, 0, 2]),
+        ([LOWERCASE, BARE], None, [3, 0, 2, 1, 1, 1, None]),
+    ],
+)
+def test_frequencies_are_counts_in_a_training_text(tmp_path, steps, documents, expected):
+    (tmp_path / "train.txt").write_text("The cat didn't sit. Then the cat left.\nThe mat is old.\n")
+    for split in ("valid", "test"):
+        (tmp_path / f"{split}.txt").write_text("The cat is in no training text.\n")
+    corpus = {"class_path": "depgen.data.corpora.RawText", "init_args": {"folder": str(tmp_path), "steps": steps}}
+    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus, "max_documents": documents}}
+    config = tmp_path / "mine.yaml"
+    config.write_text(yaml.safe_dump({"data": data}))
+    text = "The owl cat didn't mat."
+    words, own = (
+        depgen.load("causal", device="cpu").score(text, tokens="rules", frequency=config, by=by)
+        for by in ("word", "own_word")
+    )
+    assert words["word"].tolist() == ["The", "owl", "cat", "did", "n't", "mat", ".", "<eos>"]
+    assert [None if pandas.isna(count) else count for count in words["frequency"]] == [*expected, None]
+    rarest = min(count for count in expected[5:] if count is not None)
+    assert own["frequency"].tolist()[:-1] == [*expected[:3], 1, rarest]
+    rows = rows_of(score(text=text, run="causal", tokens="rules", frequency=str(config)))
+    assert [row["frequency"] for row in rows] == [*expected, None]
+
+
+def test_frequencies_are_not_those_of_a_pretrained_model(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="frequency: expected a run"):
+        score(text="the cat", run="causal", frequency=str(tmp_path))
 
 
 def test_words_are_rows_in_the_form_that_the_run_has_learnt_from(text):
@@ -304,23 +348,3 @@ def test_rows_of_a_treebank_name_its_sentences(tmp_path):
     assert [row["sent_id"] for row in words] == ["s-1", "s-1", None, None]
     assert [row["sent_id"] for row in sentences] == ["s-1", None]
     assert "sent_id" not in documents[0]
-
-
-@pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
-@pytest.mark.parametrize("name", ["causal", "documents"])
-def test_rows_are_written_some_documents_at_a_time(name, by, tmp_path, monkeypatch, caplog):
-    texts = [
-        {"text": "the mother was pretty .", "item": 1},
-        {"text": "she saved ."},
-        {"text": "they was his .", "kind": "b"},
-    ]
-    path = tmp_path / "texts.jsonl"
-    path.write_text("".join(f"{json.dumps(text)}\n" for text in texts * 2))
-    caplog.set_level("INFO", logger="depgen.evaluation.score")
-    whole = [*parts_of_score(path, run=name, by=by)]
-    monkeypatch.setattr("depgen.evaluation.score.DOCUMENTS_AT_ONCE", 2)
-    parts = [*parts_of_score(path, run=name, by=by)]
-    assert "".join(parts) == "".join(whole)
-    assert (len(whole), len(parts)) == (1, 1 if by == "all" else 3)
-    first, second = (message for message in caplog.messages if "words" in message)
-    assert first == second
