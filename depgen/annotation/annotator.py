@@ -40,7 +40,7 @@ def parser_folder(name: str) -> Path:
 
 
 def find_parser(name: str, *, packages: bool = False) -> Path:
-    """The folder or file of a parser: a path, the name of one that was trained here, or an installed package.
+    """The folder of a parser: a path, the name of one that was trained here, or an installed package.
 
     Args:
         name: of the parser, or its path.
@@ -109,8 +109,7 @@ def annotator_of(name: str) -> tuple[str, str, str]:
     if not any((folder / file).is_file() for file in (DESCRIPTION, SPACY_META)):
         raise UserError(
             f"--parser {folder}: expected the folder of a parser, with {DESCRIPTION} or {SPACY_META}, found a "
-            f"{'folder without them' if folder.is_dir() else 'file'}. Train one (depgen annotate --train), or name "
-            "SuPar's own file in an experiment's annotator, depgen.annotation.supar.SuparAnnotator."
+            f"{'folder without them' if folder.is_dir() else 'file'}. Train one (depgen annotate --train)."
         )
     kind = str(read_description(folder).get("kind", "spaCy"))
     value = str(folder.absolute()) if folder == Path(name).expanduser() else name
@@ -146,9 +145,8 @@ class ParserAnnotator(ABC):
     A parser that was trained here on a lower-cased treebank sees the words lower-cased; the sentences keep theirs.
 
     Args:
-        name: of the parser, its folder or its file.
+        name: of the parser, or its folder.
         batch_size: sentences parsed at a time.
-        scheme: what to call what it finds; None: as its description says, else the parser's name and its library.
     """
 
     structure: Structure = "tree"
@@ -158,9 +156,9 @@ class ParserAnnotator(ABC):
     packages: ClassVar[bool] = False
     """Whether an installed package will do."""
 
-    def __init__(self, name: str, batch_size: int, scheme: str | None = None) -> None:
+    def __init__(self, name: str, batch_size: int) -> None:
         self.name, self.batch_size = name, batch_size
-        self.scheme = scheme or self._scheme()
+        self.scheme = self._scheme()
         self._parser: Any = None
         self._lowercase = False
         self._digest: str | None = None
@@ -172,11 +170,8 @@ class ParserAnnotator(ABC):
     def _load(self) -> tuple[Parser, bool]:
         """The parser, and whether it was trained on lower-cased words."""
 
-    def _place(self) -> Path:
-        """The parser's folder or file."""
-        return find_parser(self.name, packages=self.packages)
-
     def _scheme(self) -> str:
+        """As the parser's description says, else its name and its library."""
         try:
             place = find_parser(self.name, packages=self.packages)
         except UserError:
@@ -187,10 +182,10 @@ class ParserAnnotator(ABC):
         """Of the parser's files and of the versions of its library.
 
         Raises:
-            UserError: there is no such parser, or it may not be read.
+            UserError: there is no such parser.
         """
         if self._digest is None:
-            self._digest = content_of(self._place(), self.versions_of)
+            self._digest = content_of(find_parser(self.name, packages=self.packages), self.versions_of)
         return self._digest
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
