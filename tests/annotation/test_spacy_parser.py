@@ -6,7 +6,7 @@ import pytest
 
 from depgen.annotation.spacy import SpacyAnnotator
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, check_words
+from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests.annotation.conftest import toy_sentences
@@ -64,7 +64,6 @@ def test_empty_sentences_and_words_are_refused():
 
 def test_the_scheme_names_treebank_and_parser(annotator):
     assert annotator.scheme == "Toy, spaCy"
-    assert isinstance(annotator, Annotator)
 
 
 def test_the_fingerprint_follows_the_files_but_not_the_scores(annotator, own_cache):

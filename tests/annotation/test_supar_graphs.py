@@ -25,7 +25,6 @@ from depgen.data.formats import Conllu
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, has_self_loops, leaves_out, structure_of
 from depgen.trees.conllu import read_conllu, write_conllu
 from depgen.trees.graph import check_graph
 from depgen.trees.sdp import read_sdp
@@ -100,8 +99,7 @@ def test_it_finds_the_graphs_and_leaves_all_else(graphs):
     assert sum(own.edges == sentence.edges for own, sentence in zip(found, gold, strict=True)) >= 28
     assert [(own.words, own.tags) for own in found] == [(sentence.words, sentence.tags) for sentence in gold]
     assert all(own.heads is None and own.relations is None for own in found)
-    assert isinstance(graphs, Annotator)
-    assert (structure_of(graphs), has_self_loops(graphs), leaves_out(graphs)) == ("graph", False, False)
+    assert (graphs.structure, graphs.self_loops, graphs.leaves_out) == ("graph", False, False)
 
 
 @settings(max_examples=15, deadline=None)

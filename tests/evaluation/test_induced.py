@@ -17,7 +17,6 @@ from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import load_trained
 from depgen.training.runs import named_checkpoint, read_record
-from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
@@ -45,7 +44,6 @@ def best_heads(run, words, decoding="tree"):
 
 
 def test_words_are_read_as_the_run_has_learnt_them_and_the_others_hang_on_the_word_before(trees, parsing_run):
-    assert isinstance(trees, Annotator)
     (tree,) = trees.annotate([QUOTED])
     kept = [word.lower() in BARE or word == "3" for word in QUOTED.words]
     assert keep_words(tree, kept).heads == best_heads(parsing_run, BARE)
@@ -153,7 +151,7 @@ def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
     threshold = float(probabilities.flatten().sort().values[-9])  # nine pairs
     annotator = InducedTrees("udgn", likely_heads=threshold - 1e-6)
     (graph,) = annotator.annotate([QUOTED])
-    assert structure_of(annotator) == "graph"
+    assert annotator.structure == "graph"
     assert graph.heads == InducedTrees("udgn").annotate([QUOTED])[0].heads
     tree = {(head, word) for word, head in enumerate(graph.heads, start=1)}
     places = [place for place, word in enumerate(QUOTED.words, start=1) if word.lower() in BARE or word == "3"]
