@@ -152,6 +152,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "a parser's treebank is a corpus", "!depgen/annotation/supar_training.py", move="w6.py",
         verbs={"train-parser": "annotate"}, options={"train-parser --config": "--train"},
     ),
+    Generation(
+        "the tagger by rule is the tests'", "tests/evaluation/taggers.py",
+        class_paths={"depgen.annotation.tagger.SuffixTagger": "tests.evaluation.taggers.SuffixTagger"},
+    ),
 ]  # fmt: skip
 
 
