@@ -232,7 +232,8 @@ class Sizes:
 
 def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Sizes]:
     """The sizes of splits; the others are compared with training where it is among them."""
-    measured, train = dict[Split, Sizes](), None
+    measured: dict[Split, Sizes] = {}
+    train: _Texts | None = None
     for split in sorted(splits, key=SPLITS.index):
         texts = _texts(corpus, split)
         number, words, sentences = texts.documents.total(), texts.words.total(), texts.sentences.total()
