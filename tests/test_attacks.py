@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import pickle
 import shlex
 import shutil
 import sys
@@ -138,6 +139,15 @@ class Payload:
         return Path.touch, (self.mark,)
 
 
+def pickled_parser(place: Path) -> None:
+    """Put a hostile SuPar file into a run whose configuration trusts it."""
+    path = run_of(place) / "parser.pt"
+    path.write_bytes(pickle.dumps(Payload(place / "parser.ran")))
+    options = {"path": str(path), "trust_checkpoint": True}
+    parser = {"class_path": "depgen.annotation.supar.SuparAnnotator", "init_args": options}
+    configured("data", "init_args", "annotator", value=parser)(place)
+
+
 def pickled_checkpoint(place: Path) -> None:
     """Make the best checkpoint a hostile pickle."""
     path = run_of(place) / "checkpoints" / "best.ckpt"
@@ -208,6 +218,7 @@ TRUST = [
     (setting("backbone", value=HOSTILE), SCORE, 2, EVIL),
     (setting("_instantiator", value="os.system"), "generate --run lm", 2, "os.system"),
     (pickled_checkpoint, SCORE, 2, "running code"),
+    (pickled_parser, "validate --run lm", 2, "a pickle"),
     (induced, MINE, 2, EVIL),
 ]
 DAMAGE = [

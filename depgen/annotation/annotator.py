@@ -40,7 +40,7 @@ def parser_folder(name: str) -> Path:
 
 
 def find_parser(name: str, *, packages: bool = False) -> Path:
-    """The folder of a parser: a path, the name of one that was trained here, or an installed package.
+    """The folder or file of a parser: a path, the name of one that was trained here, or an installed package.
 
     Args:
         name: of the parser, or its path.
@@ -109,7 +109,8 @@ def annotator_of(name: str) -> tuple[str, str, str]:
     if not any((folder / file).is_file() for file in (DESCRIPTION, SPACY_META)):
         raise UserError(
             f"--parser {folder}: expected the folder of a parser, with {DESCRIPTION} or {SPACY_META}, found a "
-            f"{'folder without them' if folder.is_dir() else 'file'}. Train one (depgen annotate --train)."
+            f"{'folder without them' if folder.is_dir() else 'file'}. Train one (depgen annotate --train), or name "
+            "SuPar's own file in an experiment's annotator, depgen.annotation.supar.SuparAnnotator."
         )
     kind = str(read_description(folder).get("kind", "spaCy"))
     value = str(folder.absolute()) if folder == Path(name).expanduser() else name
@@ -145,8 +146,9 @@ class ParserAnnotator(Annotator):
     A parser that was trained here on a lower-cased treebank sees the words lower-cased; the sentences keep theirs.
 
     Args:
-        name: of the parser, or its folder.
+        name: of the parser, its folder or its file.
         batch_size: sentences parsed at a time.
+        scheme: what to call what it finds; None: as its description says, else the parser's name and its library.
     """
 
     library: ClassVar[str]
@@ -155,9 +157,9 @@ class ParserAnnotator(Annotator):
     packages: ClassVar[bool] = False
     """Whether an installed package will do."""
 
-    def __init__(self, name: str, batch_size: int) -> None:
+    def __init__(self, name: str, batch_size: int, scheme: str | None = None) -> None:
         self.name, self.batch_size = name, batch_size
-        self.scheme = self._scheme()
+        self.scheme = scheme or self._scheme()
         self._parser: Any = None
         self._lowercase = False
         self._digest: str | None = None
@@ -169,8 +171,11 @@ class ParserAnnotator(Annotator):
     def _load(self) -> tuple[Parser, bool]:
         """The parser, and whether it was trained on lower-cased words."""
 
+    def _place(self) -> Path:
+        """The parser's folder or file."""
+        return find_parser(self.name, packages=self.packages)
+
     def _scheme(self) -> str:
-        """As the parser's description says, else its name and its library."""
         try:
             place = find_parser(self.name, packages=self.packages)
         except UserError:
@@ -181,10 +186,10 @@ class ParserAnnotator(Annotator):
         """Of the parser's files and of the versions of its library.
 
         Raises:
-            UserError: there is no such parser.
+            UserError: there is no such parser, or it may not be read.
         """
         if self._digest is None:
-            self._digest = content_of(find_parser(self.name, packages=self.packages), self.versions_of)
+            self._digest = content_of(self._place(), self.versions_of)
         return self._digest
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:

@@ -1,7 +1,7 @@
 """SuPar's biaffine parsers of trees and graphs and its span parser: their networks, their training, their annotators.
 
 All three score pairs of places by biaffine functions of BiLSTM states, and the labels of pairs by others. Words are
-separated already. A parser's folder holds tensors and JSON alone.
+separated already. Folders of parsers that are trained here hold tensors and JSON alone; SuPar's own files are pickles.
 """
 
 import json
@@ -23,7 +23,7 @@ from lightning.fabric.utilities import move_data_to_device
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 
-from depgen.annotation.annotator import Parser, ParserAnnotator, find_parser, read_description
+from depgen.annotation.annotator import Parser, ParserAnnotator, read_description
 from depgen.annotation.training import ParserTraining
 from depgen.data.sampler import budget_starts
 from depgen.decoding.binary_trees import NO_CONSTITUENT, best_binary_trees, chart_of, constituents_of
@@ -31,8 +31,9 @@ from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees
 from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.locations import write_atomically
+from depgen.training.class_paths import run_being_read
 from depgen.training.logs import quiet_libraries
-from depgen.trees.annotator import Structure
+from depgen.trees.annotator import SentenceError, Structure
 from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Sentence
 
@@ -49,6 +50,8 @@ WORD_PAIRS = 2**18
 """Pairs of words scored at a time when parsing, padding included: with 50 relations their scores take 50 MB."""
 EDGES = 2**11
 """Edges of graphs whose labels are scored at a time: with 400 labels and vectors of 50 numbers they take 160 MB."""
+MAX_WORDS = 900
+"""SuPar itself looks for cycles by recursion, one level a word; Python allows about a thousand."""
 WEIGHTS, VOCABULARY = "weights.pt", "vocabulary.json"
 
 
@@ -170,7 +173,7 @@ class BiaffineParser(L.LightningModule):
         super().__init__()
         import supar.models
 
-        apply_fix()
+        apply_fixes()
         self.vocabulary, self.sizes = vocabulary, sizes
         self.learning_rate = learning_rate or self.own_rate
         self.best: tuple[float, dict[str, Tensor]] | None = None
@@ -585,27 +588,55 @@ class SuparAnnotator(ParserAnnotator):
     """Gives each sentence the best tree with a single root under a SuPar biaffine parser.
 
     Args:
-        path: the name of a parser that was trained here (`depgen annotate --train`), or its folder.
+        path: the name of a parser that was trained here (`depgen annotate --train`), its folder, or SuPar's own file.
+        trust_checkpoint: load SuPar's own file, which is a pickle: whoever made it can run any code here. In a run
+            folder, whose settings may be anybody's, it has no effect.
         batch_size: sentences parsed at a time.
+        scheme: what to call the trees of SuPar's own file; parsers that were trained here say it themselves.
     """
 
     library, versions_of = "SuPar", ("supar", "torch")
 
-    def __init__(self, path: str = "ewt_supar", batch_size: int = 64) -> None:
-        super().__init__(path, batch_size)
+    def __init__(
+        self,
+        path: str = "ewt_supar",
+        trust_checkpoint: bool = False,
+        batch_size: int = 64,
+        scheme: str | None = None,
+    ) -> None:
+        self._run = run_being_read.get()
+        self.trust_checkpoint = trust_checkpoint and self._run is None
+        super().__init__(path, batch_size, scheme)
 
     def distributions(self, sentences: Sequence[Sentence]) -> list[ProjectiveTrees]:
         """Random fields over the projective trees of sentences with one root, whose potentials are the arcs' scores.
 
         Raises:
-            UserError: no such parser, or a sentence that is empty.
+            UserError: no such parser, SuPar's own file, or a sentence that is empty.
         """
         parser = self.loaded()
-        assert isinstance(parser, TreeParser)
+        if not isinstance(parser, TreeParser):
+            raise UserError(
+                f"{self.name}: expected a parser that was trained here, whose scores of arcs are at hand, found "
+                "SuPar's own file: train one by depgen annotate --train."
+            )
         return parser.by_length(parser.distributions, self._as_trained(sentences), batch_size=self.batch_size)
 
+    def _place(self) -> Path:
+        place = super()._place()
+        if place.is_file() and not self.trust_checkpoint:
+            remedy = "If you trust where it comes from, add trust_checkpoint: true to the path. "
+            raise UserError(
+                f"{place} is a file in SuPar's own format, a pickle: loading it runs whatever code its maker put "
+                f"there. {f'So none is loaded for the run folder {self._run}. ' if self._run else remedy}Parsers that "
+                "`depgen annotate --train` makes are folders of weights and JSON and need no trust."
+            )
+        return place
+
     def _load(self) -> tuple[Parser, bool]:
-        place = find_parser(self.name)
+        place = self._place()
+        if place.is_file():
+            return SuparFile(place), False
         description = read_description(place, KINDS[self.structure])
         return load_parser(place, self.structure), bool(description.get("lowercase", False))
 
@@ -642,11 +673,76 @@ class SuparConstituencyAnnotator(SuparAnnotator):
         super().__init__(path, batch_size=batch_size)
 
 
-# -- a repair of SuPar 1.1.4 (2023) for today's torch -------------------------------------------------------------
+# -- SuPar's own files, and repairs of SuPar 1.1.4 (2023) for today's torch ---------------------------------------
+# `tests/annotation/test_supar_fixes.py` notices when one is no longer needed.
 
 
-def apply_fix() -> None:
-    """Let SuPar's LSTM permute its states without torch's `apply_permutation`, whose use torch warns of."""
+class SuparFile:
+    """SuPar's own dependency parser from its own file. Runs the code in the file."""
+
+    def __init__(self, path: Path) -> None:
+        import supar
+
+        apply_fixes()
+        state = torch.load(path, map_location="cpu", weights_only=False)
+        kind = supar.PARSER[state["name"]]
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        settings = state["args"].update({"path": str(path), "device": device})
+        model = kind.MODEL(**settings)
+        model.load_pretrained(state["pretrained"])
+        model.load_state_dict(state["state_dict"], strict=False)
+        self.parser = kind(settings, model.to(device), state["transform"])
+
+    def parse(self, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Sentence]:
+        """Trees by SuPar's own `predict`; white space within a word would end it there, so it becomes `_`.
+
+        Raises:
+            SentenceError: a sentence is too long.
+        """
+        for number, sentence in enumerate(sentences, start=1):
+            if len(sentence) > MAX_WORDS:
+                raise SentenceError(
+                    number,
+                    f"{len(sentence)} words; SuPar's own search for trees takes at most {MAX_WORDS}. Split it, or use "
+                    "a parser that was trained here.",
+                )
+        words = [["_".join(word.split()) for word in sentence.words] for sentence in sentences]
+        parsed = self.parser.predict(words, prob=False, verbose=False, tree=True, proj=False)
+        pairs = [
+            [(word, *arc) for word, arc in enumerate(zip(heads, relations, strict=True), start=1)]
+            for heads, relations in zip(parsed.arcs, parsed.rels, strict=True)
+        ]
+        return [with_pairs(sentence, arcs, "tree") for sentence, arcs in zip(sentences, pairs, strict=True)]
+
+
+def apply_fixes() -> None:
+    """Replace what SuPar calls in deprecated ways, in its own modules only; harmless when repeated.
+
+    Its `pad` warns at every padded batch of indexing by a list of slices; its LSTM, of torch's `apply_permutation`.
+    """
     import supar.modules.lstm
+    import supar.modules.pretrained
+    import supar.structs.fn
+    import supar.utils.field
+    import supar.utils.fn
 
+    for module in (supar.utils.fn, supar.structs.fn, supar.utils.field, supar.modules.pretrained):
+        module.pad = pad
     supar.modules.lstm.apply_permutation = lambda tensor, permutation, dim=1: tensor.index_select(dim, permutation)
+
+
+def pad(
+    tensors: Sequence[Tensor],
+    padding_value: int | float = 0,
+    total_length: int | None = None,
+    padding_side: str = "right",
+) -> Tensor:
+    """SuPar's `pad`, indexing by a tuple."""
+    size = [len(tensors), *(max(tensor.size(axis) for tensor in tensors) for axis in range(tensors[0].dim()))]
+    if total_length is not None:
+        assert total_length >= size[1]
+        size[1] = total_length
+    padded = tensors[0].new_full(size, padding_value)
+    for row, tensor in zip(padded, tensors, strict=True):
+        row[tuple(slice(-n, None) if padding_side == "left" else slice(0, n) for n in tensor.shape)] = tensor
+    return padded

@@ -57,6 +57,7 @@ def treebank(name):
         (lambda: annotate(Path("bare.yaml")), "names no annotator"),
         (annotate, "--config, or a parser to train by --train"),
         (lambda: annotate(train=Path("bare.yaml")), "bare.yaml: "),
+        (lambda: SuparAnnotator("lines.txt").annotate(ONE), r"runs whatever code .* trust_checkpoint: true"),
     ],
 )
 def test_it_is_refused(folder, monkeypatch, ask, message):

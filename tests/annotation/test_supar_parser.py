@@ -1,4 +1,4 @@
-"""SuPar's parser of trees: training on a toy treebank, its trees and their distribution, its folder."""
+"""The SuPar annotator: folders of weights and JSON by themselves, SuPar's own pickles on trust only."""
 
 import itertools
 import json
@@ -15,13 +15,17 @@ from depgen.annotation.supar import (
     LengthBatches,
     ParserVocabulary,
     SuparAnnotator,
+    SuparFile,
     TreeParser,
+    apply_fixes,
     load_parser,
     single_root_trees,
 )
 from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError
-from depgen.trees.sentence import Sentence
+from depgen.trees.annotator import Annotator
+from depgen.trees.conllu import write_conllu
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree, find_cycle
 from tests.annotation.conftest import toy_sentences
 
@@ -74,6 +78,13 @@ def test_trees_are_distributed_by_the_scores_of_arcs(annotator):
     assert alone.arcs == pytest.approx(found[0].arcs, abs=1e-4)
 
 
+def test_a_long_sentence_is_refused_by_name_where_supar_searches(annotator):
+    sentences = [Sentence(("a",)), Sentence(("a",) * 901)]
+    with pytest.raises(UserError, match=r"sentence 2: 901 words; .* at most 900"):
+        SuparFile.parse(None, sentences)
+    check_tree(annotator.annotate(sentences)[1].heads, "here", single_root=True)
+
+
 def test_the_file_of_weights_holds_tensors_alone(toy_parsers, own_cache):
     weights = torch.load(own_cache / "parsers/toy_supar/weights.pt", weights_only=True)
     assert all(isinstance(value, torch.Tensor) for value in weights.values())
@@ -91,6 +102,43 @@ def test_a_file_cut_short_is_refused(annotator, own_cache, tmp_path):
     (tmp_path / "vocabulary.json").write_text(json.dumps({**content, "relations": content["relations"][:-1]}))
     with pytest.raises(UserError, match="size mismatch"):
         load_parser(tmp_path, "tree")
+
+
+@pytest.fixture(scope="module")
+def supar_file(tmp_path_factory):
+    """SuPar's own file of an untrained parser: a pickle."""
+    apply_fixes()
+    from supar import BiaffineDependencyParser
+
+    folder = tmp_path_factory.mktemp("supar")
+    documents = [Document((sentence,), str(number)) for number, sentence in enumerate(toy_sentences(10, seed=0))]
+    write_conllu(documents, folder / "train.conllu")
+    parser = BiaffineDependencyParser.build(
+        path=str(folder / "parser"), min_freq=1, fix_len=8, train=str(folder / "train.conllu"), build=True,
+        encoder="lstm", feat=["char"], embed=None, unk="unk", n_embed=8, n_pretrained=8, n_feat_embed=8,
+        n_char_embed=8, n_char_hidden=8, n_lstm_hidden=8, n_lstm_layers=1, n_arc_mlp=8, n_rel_mlp=8,
+    )  # fmt: skip
+    parser.save(str(folder / "parser"))
+    return folder / "parser"
+
+
+def test_a_trusted_pickle_parses(supar_file):
+    annotator = SuparAnnotator(str(supar_file), trust_checkpoint=True, scheme="Toy, SuPar")
+    sentences = [Sentence(("the", "cat", "sees", "it")), Sentence(("Go",)), Sentence(("New York", "a\tb"))]
+    parsed = annotator.annotate(sentences)
+    assert [sentence.words for sentence in parsed] == [sentence.words for sentence in sentences]
+    for sentence in parsed:
+        check_tree(sentence.heads, "here", single_root=True)
+    with pytest.raises(UserError, match=r"expected a parser that was trained here, .* SuPar's own file"):
+        annotator.distributions(sentences)
+    assert annotator.scheme == "Toy, SuPar"
+    assert annotator.fingerprint() == SuparAnnotator(str(supar_file), trust_checkpoint=True).fingerprint()
+
+
+def test_loading_stays_safe_for_others(supar_file):
+    SuparAnnotator(str(supar_file), trust_checkpoint=True).annotate([Sentence(("Go",))])
+    with pytest.raises(Exception, match="Weights only load failed"):
+        torch.load(supar_file)
 
 
 def best_single_root_score(scores):
