@@ -156,6 +156,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "coherence in one file", "!depgen/evaluation/coherence/measure.py", move="w11_eval.py",
         options={"parse --decoding": "", "evaluate coherence --against": ""},
     ),
+    Generation(
+        "the tagger by rule is the tests'", "tests/evaluation/taggers.py",
+        class_paths={"depgen.annotation.tagger.SuffixTagger": "tests.evaluation.taggers.SuffixTagger"},
+    ),
 ]  # fmt: skip
 
 

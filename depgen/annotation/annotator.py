@@ -1,7 +1,7 @@
 """Parsers by name: where they lie, what is known of them, and what their annotators share."""
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import cache_root, file_sha256, json_object, lines_sha256
-from depgen.trees.annotator import FIELDS, Annotator, Structure, check_words
+from depgen.trees.annotator import FIELDS, Annotator, check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import PLACEHOLDERS
 
@@ -140,7 +140,7 @@ class Parser(Protocol):
         ...
 
 
-class ParserAnnotator(ABC):
+class ParserAnnotator(Annotator):
     """Gives each sentence what a parser finds in its words alone. The parser is loaded at the first sentence.
 
     A parser that was trained here on a lower-cased treebank sees the words lower-cased; the sentences keep theirs.
@@ -151,7 +151,6 @@ class ParserAnnotator(ABC):
         scheme: what to call what it finds; None: as its description says, else the parser's name and its library.
     """
 
-    structure: Structure = "tree"
     library: ClassVar[str]
     versions_of: ClassVar[tuple[str, ...]]
     """The packages whose versions the trees depend on."""

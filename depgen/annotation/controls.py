@@ -7,7 +7,7 @@ import hashlib
 import logging
 import operator
 import random
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,24 +21,21 @@ from depgen.data.corpus import SPLITS, Corpus
 from depgen.data.steps import LEAVE_OUT, partners
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import FIELDS, Annotator, SentenceError, Structure, has_self_loops, leaves_out
+from depgen.trees.annotator import FIELDS, Annotator, Rearranger, SentenceError, Structure
 from depgen.trees.binarization import binary_dependencies, depths, lifted
 from depgen.trees.sentence import Constituent, Sentence
 
 logger = logging.getLogger(__name__)
 
 
-class _Annotator:
-    """What annotators share whose trees depend on some settings, and maybe on another annotator.
+class _WithSettings(Annotator):
+    """An annotator whose trees depend on some settings, and maybe on another annotator.
 
     Attributes:
-        scheme: what results call it.
         settings: everything that the trees depend on.
         annotator: the other one.
     """
 
-    structure: Structure = "tree"
-    scheme: str
     settings: tuple[str, ...]
     annotator: Annotator | None = None
 
@@ -50,7 +47,7 @@ class _Annotator:
 # -- trees that are known -----------------------------------------------------------------------------------------
 
 
-class GoldTrees(_Annotator):
+class GoldTrees(_WithSettings):
     """Keeps the trees or graphs that the corpus itself brings.
 
     Args:
@@ -91,7 +88,7 @@ def _relations_of(sentence: Sentence) -> tuple[str, ...]:
     return sentence.relations or ("_",) * len(sentence)
 
 
-class KnownTrees:
+class KnownTrees(Annotator):
     """Gives a sentence the tree that a treebank has for the same words; others another annotator's, or none at all.
 
     A corpus that repeats a treebank's sentences without their trees gets them back so: the language-modelling Penn
@@ -107,7 +104,7 @@ class KnownTrees:
 
     def __init__(self, treebank: Corpus, otherwise: Annotator | None = None, leave_unknown: bool = False) -> None:
         self.treebank, self.otherwise, self.leave_unknown = treebank, otherwise, leave_unknown
-        self.leaves_out = leave_unknown or (otherwise is not None and leaves_out(otherwise))
+        self.leaves_out = leave_unknown or (otherwise is not None and otherwise.leaves_out)
         self.scheme = f"{treebank.name}, its own trees"
         if otherwise is not None or leave_unknown:
             self.scheme += f"; other sentences: {'no trees' if otherwise is None else otherwise.scheme}"
@@ -163,7 +160,7 @@ class KnownTrees:
 # -- trees by the words alone, or by the shape of others ----------------------------------------------------------
 
 
-class Control(_Annotator, ABC):
+class Control(_WithSettings):
     """Gives each sentence a tree with one label that says nothing of syntax, or only of its shape."""
 
     @abstractmethod
@@ -371,7 +368,7 @@ def random_heads(words: int, depth: int, generator: random.Random) -> list[int]:
 # -- constituents and graphs -------------------------------------------------------------------------------------
 
 
-class Branching(_Annotator):
+class Branching(_WithSettings):
     """Constituents of two words or more that branch to one side only: (a (b c)) or ((a b) c), labelled `X`.
 
     Args:
@@ -397,7 +394,7 @@ class Branching(_Annotator):
         return [(0, end, "X") for end in range(length, 1, -1)]
 
 
-class GraphsOfOtherSentences(_Annotator):
+class GraphsOfOtherSentences(_WithSettings, Rearranger):
     """Gives each sentence the graph that another annotator gives to another sentence of the same split and length.
 
     The statistics of the graphs stay, but they say nothing about the words: what such graphs gain is not due to syntax.
@@ -417,17 +414,9 @@ class GraphsOfOtherSentences(_Annotator):
 
     def __init__(self, annotator: Annotator, seed: int = 0) -> None:
         self.annotator, self.seed = annotator, seed
-        self.leaves_out, self.self_loops = leaves_out(annotator), has_self_loops(annotator)
+        self.leaves_out, self.self_loops = annotator.leaves_out, annotator.self_loops
         self.scheme = f"{annotator.scheme}; graphs of other sentences, seed {seed}"
         self.settings = ("graphs of other sentences", "1", str(seed))
-
-    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with graphs of one another.
-
-        Raises:
-            SentenceError: there is one sentence alone, or the other annotator refuses one.
-        """
-        return self.rearranged(self.annotator.annotate(sentences))
 
     def rearranged(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences, which bring graphs, with graphs of one another.
@@ -450,7 +439,7 @@ class GraphsOfOtherSentences(_Annotator):
         return rearranged
 
 
-class TreesOfOtherSentences(_Annotator):
+class TreesOfOtherSentences(_WithSettings, Rearranger):
     """Gives each sentence the tree that another annotator gives to another sentence of the split: see `partners`.
 
     The length stays, the tree is another one, and each is used once: the statistics of the trees stay as they are, but
@@ -467,10 +456,6 @@ class TreesOfOtherSentences(_Annotator):
         self.annotator, self.seed = annotator, seed
         self.scheme = f"{annotator.scheme}; trees of other sentences, seed {seed}"
         self.settings = ("trees of other sentences", "1", str(seed))
-
-    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with trees of one another."""
-        return self.rearranged(self.annotator.annotate(sentences))
 
     def rearranged(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences, which bring trees, with trees of one another; a sentence without a partner keeps its own.

@@ -41,7 +41,7 @@ from depgen.data.vocabulary import (
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
-from depgen.trees.annotator import Annotator, leaves_out, structure_of
+from depgen.trees.annotator import Annotator
 from depgen.trees.pieces import LeftDependents
 
 logger = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ class CorpusData(L.LightningDataModule, ABC):
         if split in self._splits:
             return self._splits[split]
         table, name = self._table(split), f"{self.corpus.name} {split}"
-        if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
+        if self.annotator is not None and split in self.trees_for and self.annotator.leaves_out:
             sizes, scheme = sizes_of(table), self.annotator.scheme
             words = sizes.words - sizes.without_head
             logger.info("%s: %d of %d words are in trees (%s)", name, words, sizes.words, scheme)
@@ -226,7 +226,7 @@ class CorpusData(L.LightningDataModule, ABC):
                     f"({scheme}). If they are to come from a treebank, no sentence of it equals one of the corpus: are "
                     "both in the same form, such as by the step depgen.data.steps.BareWords?"
                 )
-        if self.annotator is not None and split in self.trees_for and structure_of(self.annotator) == "tree":
+        if self.annotator is not None and split in self.trees_for and self.annotator.structure == "tree":
             several, trees = several_roots(table)
             if several:
                 logger.warning("%s: %d of %d sentences have several roots.", name, several, trees)

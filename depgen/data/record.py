@@ -4,7 +4,7 @@ import json as json_library
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -81,8 +81,10 @@ def split_counts(corpus: Corpus) -> dict[str, Any]:
 
 
 def _count_into(corpus: Corpus, path: Path) -> None:
-    valid, test = (_texts(corpus, split) for split in HELD_OUT)
-    train = _texts(corpus, "train")
+    train, held_out = _texts(corpus, "train"), list[_Texts]()
+    for split in HELD_OUT:
+        with suppress(MissingDataError):  # training may have no need of them
+            held_out.append(_texts(corpus, split))
     read, whole = corpus.documents, train.documents.total()
     if isinstance(corpus, CorpusOfSteps):
         read, steps = corpus.read, [step for step in corpus.steps or () if not isinstance(step, FirstDocuments)]
@@ -95,32 +97,37 @@ def _count_into(corpus: Corpus, path: Path) -> None:
         "corpus": corpus.name,
         "train": train.documents.total(),
         "train_sentences": train.sentences.total(),
-        "equal": _equal(train.documents, valid.documents | test.documents),
-        "equal_sentences": _equal(train.sentences, valid.sentences | test.sentences),
-        "equal_held_out": _equal(valid.documents, test.documents),
+        "equal": _common(train.documents, sum((texts.documents for texts in held_out), Counter[str]())),
+        "equal_sentences": _common(train.sentences, sum((texts.sentences for texts in held_out), Counter[str]())),
+        "equal_held_out": _common(*(texts.documents for texts in held_out)) if len(held_out) == 2 else 0,
         "reduced": reduced,
     }
     write_atomically(path, json_library.dumps(counts) + "\n")
 
 
 class _Texts(NamedTuple):
-    """How often each document and each sentence of a split occurs, as words without blanks."""
+    """How often each document and each sentence of a split occurs, as words without blanks; and each word."""
 
     documents: Counter[str]
     sentences: Counter[str]
+    words: Counter[str]
+    longest: int
+    """Words of the longest document."""
 
 
 def _texts(corpus: Corpus, split: Split) -> _Texts:
-    """Those of a split; none where its files are missing."""
-    documents, sentences = Counter[str](), Counter[str]()
-    with suppress(MissingDataError) if split in HELD_OUT else nullcontext():
-        for document in corpus.documents(split):
-            documents[text_of(document)] += 1
-            sentences.update("".join("".join(sentence.words).split()) for sentence in document.sentences)
-    return _Texts(documents, sentences)
+    documents, sentences, words, longest = Counter[str](), Counter[str](), Counter[str](), 0
+    for document in corpus.documents(split):
+        documents[text_of(document)] += 1
+        sentences.update("".join("".join(sentence.words).split()) for sentence in document.sentences)
+        own = list(document.words())
+        words.update(own)
+        longest = max(longest, len(own))
+    return _Texts(documents, sentences, words, longest)
 
 
-def _equal(texts: Counter[str], others: Counter[str]) -> int:
+def _common(texts: Counter[str], others: Counter[str]) -> int:
+    """How many of the texts are among the others."""
     return sum(count for text, count in texts.items() if text in others)
 
 
@@ -226,24 +233,17 @@ class Sizes:
 def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Sizes]:
     """The sizes of splits; the others are compared with training where it is among them."""
     measured: dict[Split, Sizes] = {}
-    train_words, train_texts = set[str](), set[str]()
+    train: _Texts | None = None
     for split in sorted(splits, key=SPLITS.index):
-        counts, texts, lengths, sentences = Counter[str](), list[str](), list[int](), 0
-        for document in corpus.documents(split):
-            words = list(document.words())
-            counts.update(words)
-            texts.append(text_of(document))
-            lengths.append(len(words))
-            sentences += len(document.sentences)
-        documents, total = max(len(lengths), 1), sum(lengths)
+        texts = _texts(corpus, split)
+        number, words, sentences = texts.documents.total(), texts.words.total(), texts.sentences.total()
         in_training = unknown = None
-        if split == "train":
-            train_words, train_texts = set(counts), set(texts)
-        elif "train" in measured:
-            in_training = sum(text in train_texts for text in texts)
-            unknown = sum(count for word, count in counts.items() if word not in train_words) / max(total, 1)
+        if train is not None:
+            in_training = _common(texts.documents, train.documents)
+            unknown = (words - _common(texts.words, train.words)) / max(words, 1)
         measured[split] = Sizes(
-            len(lengths), sentences, total + len(lengths), len(counts) + 1,
-            total / documents, max(lengths, default=0), sentences / documents, in_training, unknown,
+            number, sentences, words + number, len(texts.words) + 1,
+            words / max(number, 1), texts.longest, sentences / max(number, 1), in_training, unknown,
         )  # fmt: skip
+        train = texts if split == "train" else train
     return measured

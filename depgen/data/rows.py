@@ -9,15 +9,7 @@ from jaxtyping import Int
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.trees.annotator import (
-    FIELDS,
-    Annotator,
-    Rearranger,
-    SentenceError,
-    has_self_loops,
-    leaves_out,
-    structure_of,
-)
+from depgen.trees.annotator import FIELDS, Annotator, Rearranger, SentenceError
 from depgen.trees.constituency import check_constituents
 from depgen.trees.graph import check_graph
 from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
@@ -66,14 +58,14 @@ def _check(before: Sentence, after: Sentence, place: str, annotator: Annotator) 
     """Raises UserError unless a sentence has what the annotator gives: a tree; or a graph or constituents, and maybe a
     tree.
     """
-    by, words, structure = f"{place} ({annotator.scheme})", after.words, structure_of(annotator)
-    may_leave_out, field = leaves_out(annotator), FIELDS[structure]
+    by, words, structure = f"{place} ({annotator.scheme})", after.words, annotator.structure
+    may_leave_out, field = annotator.leaves_out, FIELDS[structure]
     if words != before.words:
         raise UserError(f"{place}: the annotator ({annotator.scheme}) changed the words.")
     if getattr(after, field) is None and (structure == "tree" or not may_leave_out):
         raise UserError(f"{place}: the annotator ({annotator.scheme}) gave no {field}.")
     if structure == "graph" and after.edges is not None:
-        check_graph(after.edges, len(after), by, self_loops=has_self_loops(annotator), words=words)
+        check_graph(after.edges, len(after), by, self_loops=annotator.self_loops, words=words)
     if structure == "constituency" and after.spans is not None:
         check_constituents(after.spans, len(after), by, words=words)
     if after.heads is not None and not (may_leave_out and all(head == -1 for head in after.heads)):
@@ -89,9 +81,9 @@ def _row(identifier: str, sentences: Sequence[Sentence], annotator: Annotator | 
     if annotator is not None:
         row["heads"] = [head for tree in sentences for head in tree.heads or (-1,) * len(tree)]
         row["relations"] = [relation for tree in sentences for relation in tree.relations or ("_",) * len(tree)]
-        if structure_of(annotator) == "graph":
+        if annotator.structure == "graph":
             row["edges"] = [edges for graph in sentences for edges in _edges_by_word(graph)]
-        elif structure_of(annotator) == "constituency":
+        elif annotator.structure == "constituency":
             row["spans"] = [_span_rows(tree) for tree in sentences]
     return row
 

@@ -31,7 +31,7 @@ from depgen.data.rows import DocumentRow, annotate_documents, document_of_row, e
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once
-from depgen.trees.annotator import Annotator, Rearranger, structure_of
+from depgen.trees.annotator import Annotator, Rearranger
 from depgen.trees.pieces import LeftDependents
 from depgen.trees.sentence import Document
 
@@ -174,9 +174,9 @@ def _annotated_features(annotator: Annotator | None) -> Any:  # noqa: ANN401
     columns = {"identifier": string, "words": List(string), "sentence_lengths": List(number)}
     if annotator is not None:
         columns |= {"heads": List(number), "relations": List(string)}
-        if structure_of(annotator) == "graph":
+        if annotator.structure == "graph":
             columns["edges"] = List(List({"head": number, "label": string}))
-        elif structure_of(annotator) == "constituency":
+        elif annotator.structure == "constituency":
             columns["spans"] = List(List({"start": number, "end": number, "label": string}))
     return Features(columns)
 

@@ -12,7 +12,7 @@ from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.training.runs import named_checkpoint
-from depgen.trees.annotator import Structure
+from depgen.trees.annotator import Annotator, Structure
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
@@ -22,7 +22,7 @@ GRAPH_RULES = "1"
 """Raised when the graphs of the same run change."""
 
 
-class Induced:
+class Induced(Annotator):
     """What a run finds in sentences, by options of `SystemParser`; in another process, the run is loaded again.
 
     Attributes:
@@ -129,7 +129,7 @@ class InducedGraphs(Induced):
         device: cpu, cuda, …; by default a GPU where there is one.
     """
 
-    structure: Structure = "graph"
+    structure = "graph"
 
     def __init__(
         self, run: str, *, beam_size: int = BEAM_SIZE, tokens_per_batch: int = 8192, device: str | None = None

@@ -15,7 +15,7 @@ from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import document_of, read_documents
 from depgen.evaluation.trained import named_runs
 from depgen.locations import check_output, write_atomically
-from depgen.trees.annotator import Structure, structure_of
+from depgen.trees.annotator import Structure
 from depgen.trees.conllu import TagColumn, read_blocks
 from depgen.trees.text_files import FileFormat, format_of, read_lines
 from depgen.trees.text_form import FormName
@@ -98,7 +98,7 @@ def parse(
 
     if parser is not None:
         annotator = parser_named(parser)
-        chosen = _format(format, output, structure_of(annotator))
+        chosen = _format(format, output, annotator.structure)
         parses = parse_documents(annotator, documents)
         logger.info("%d sentences parsed by %s.", len(parses.sentences), annotator.scheme)
     else:

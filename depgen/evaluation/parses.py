@@ -9,7 +9,7 @@ from depgen.errors import UserError
 from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.text_documents import TextDocument
 from depgen.progress import progress_bar
-from depgen.trees.annotator import Annotator, Structure, structure_of
+from depgen.trees.annotator import Annotator, Structure
 from depgen.trees.conllu import format_conllu
 from depgen.trees.constituency import format_constituents
 from depgen.trees.graph import sorted_edges
@@ -169,9 +169,8 @@ def parse_documents(
             found += parser.annotate(chunk)
             advance(len(chunk))
     if isinstance(parser, SystemParser):
-        structure, marks = parser.structure, [parser.marks(each) for each in sentences]
+        marks = [parser.marks(each) for each in sentences]
     else:
-        structure = structure_of(parser)
         marks = [((True,) * len(each), (False,) * len(each)) for each in sentences]
     read, unknown = zip(*marks, strict=True) if marks else ((), ())
-    return Parses(structure, tuple(documents), tuple(found), tuple(read), tuple(unknown))
+    return Parses(parser.structure, tuple(documents), tuple(found), tuple(read), tuple(unknown))

@@ -128,10 +128,9 @@ def _digest(experiment: Experiment) -> str:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run and the digest of the configuration that it was started from."""
+    """A finished run."""
 
     run: Path
-    config_sha256: str
 
     @property
     def weights_sha256(self) -> str:
@@ -152,7 +151,7 @@ def fit(training: Training, depgen: Depgen) -> FinishedRun:
                 "to continue it."
             )
         best_checkpoint(run)
-        return FinishedRun(run, training.experiment.digest)
+        return FinishedRun(run)
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:

@@ -1,7 +1,8 @@
-"""The protocol by which words get their trees."""
+"""What gives words their trees."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
@@ -46,32 +47,37 @@ def check_words(sentences: Sequence[Sentence]) -> None:
                 )
 
 
-@runtime_checkable
-class Annotator(Protocol):
-    """Anything that gives each sentence a dependency tree, a graph, or constituents: see `structure_of`.
+class Annotator(ABC):
+    """Base of all that give each sentence a dependency tree, a graph, or constituents.
 
     Attributes:
         scheme: the annotation scheme and parser, named in every result that depends on it.
+        structure: what it gives. One that gives graphs or constituents may give trees too.
+        leaves_out: whether it may give a sentence nothing: heads of -1 alone, or edges or spans of None.
+        self_loops: whether a word may be its own head in its graphs. Those of CoNLL-U have such edges where a path
+            through an empty node leads back to the word that it began at.
     """
 
     scheme: str
+    structure: Structure = "tree"
+    leaves_out: bool = False
+    self_loops: bool = False
 
+    @abstractmethod
     def fingerprint(self) -> str:
         """A hex digest of everything the trees depend on: parser files, options, library versions."""
-        ...
 
+    @abstractmethod
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences, word for word, with heads and relations filled in, or edges, or spans.
 
         Raises:
             SentenceError: one of them can't be annotated.
         """
-        ...
 
 
-@runtime_checkable
-class Rearranger(Annotator, Protocol):
-    """An annotator that gives what another one gives to other sentences: it needs all sentences of a split at once.
+class Rearranger(Annotator):
+    """Gives each sentence what another annotator gives to another sentence: it needs all sentences of a split at once.
 
     Attributes:
         annotator: the other one. Its annotation of the split is made first, or found where it was made before.
@@ -79,35 +85,14 @@ class Rearranger(Annotator, Protocol):
 
     annotator: Annotator
 
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with trees or graphs that the other annotator gives to one another."""
+        return self.rearranged(self.annotator.annotate(sentences))
+
+    @abstractmethod
     def rearranged(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences, which the other annotator has annotated, with trees or graphs of one another.
 
         Raises:
             SentenceError: one of them can't be given any.
         """
-        ...
-
-
-def structure_of(annotator: Annotator) -> Structure:
-    """Whether an annotator gives trees, graphs or constituents: its attribute `structure`, absent for trees.
-
-    One that gives graphs or constituents may give trees too.
-    """
-    structure: Structure = getattr(annotator, "structure", "tree")
-    return structure
-
-
-def leaves_out(annotator: Annotator) -> bool:
-    """Whether an annotator may give a sentence nothing: heads of -1 alone, or edges or spans of None.
-
-    It says so by an attribute `leaves_out`.
-    """
-    return bool(getattr(annotator, "leaves_out", False))
-
-
-def has_self_loops(annotator: Annotator) -> bool:
-    """Whether a word may be its own head in an annotator's graphs; it says so by an attribute `self_loops`.
-
-    The graphs of CoNLL-U have such edges where a path through an empty node leads back to the word that it began at.
-    """
-    return bool(getattr(annotator, "self_loops", False))

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 
 from depgen.annotation.controls import LeftChain
-from depgen.trees.annotator import SentenceError
+from depgen.trees.annotator import Annotator, SentenceError
 
 
-class Named:
+class Named(Annotator):
     """Hangs each word on the word before it, by edges that bear the name of the sentence, its first word."""
 
     scheme, structure = "named", "graph"

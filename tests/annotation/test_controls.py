@@ -24,7 +24,6 @@ from depgen.annotation.controls import (
     random_tree,
 )
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.binarization import binary_dependencies, depths
 from depgen.trees.constituency import check_constituents, left_branching, right_branching
 from depgen.trees.sentence import Sentence
@@ -65,7 +64,7 @@ def test_every_trivial_tree_is_a_tree_with_one_root(annotator, words):
 def test_branching_constituents_are_those_of_the_bracketings_of_their_names():
     for side, bracketing in (("left", left_branching), ("right", right_branching)):
         annotator = Branching(side)
-        assert structure_of(annotator) == "constituency"
+        assert annotator.structure == "constituency"
         for length in range(1, 6):
             (sentence,) = annotator.annotate([Sentence(tuple("abcdefg"[:length]))])
             check_constituents(sentence.spans, length, "here")
@@ -113,7 +112,6 @@ def test_gold_trees_of_a_corpus_without_any_are_refused():
 def test_all_implement_the_protocol_with_fingerprints_of_their_own():
     shapes = [BalancedTrees(), OneLabel(GoldTrees()), OneLabel(LeftChain()), RandomShapes(GoldTrees())]
     annotators = [LeftChain(), RightChain(), RandomTree(), GoldTrees(), *shapes, RandomShapes(GoldTrees(), 1)]
-    assert all(isinstance(annotator, Annotator) for annotator in annotators)
     assert len({annotator.fingerprint() for annotator in annotators}) == len(annotators)
     assert len({annotator.scheme for annotator in annotators}) == len(annotators)
 

@@ -6,7 +6,7 @@ import pytest
 from depgen.annotation.controls import GoldTrees, KnownTrees, LeftChain
 from depgen.data.text import TextData
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, SentenceError, leaves_out
+from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Document, Sentence
 
 RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
@@ -35,7 +35,6 @@ TREEBANK = Shelf(train=[RIGHT], valid=[BARE], test=[Sentence(RIGHT.words, (0, 1)
 
 def test_known_sentences_get_the_treebanks_trees_and_others_are_parsed():
     annotator = KnownTrees(TREEBANK, LeftChain())
-    assert isinstance(annotator, Annotator)
     asked = [NEW, Sentence(RIGHT.words, tags=("JJ", "NNS")), NEW, Sentence(BARE.words)]
     found = pickle.loads(pickle.dumps(annotator)).annotate(asked)
     assert [sentence.heads for sentence in found] == [(0, 1), (2, 0), (0, 1), (2, 0)]
@@ -57,10 +56,10 @@ def test_unknown_sentences_can_be_left_without_a_tree():
     assert [(sentence.heads, sentence.relations) for sentence in found] == [
         ((-1, -1), ("_", "_")), ((2, 0), ("amod", "root")),
     ]  # fmt: skip
-    assert leaves_out(annotator)
-    assert leaves_out(KnownTrees(Shelf(), annotator))
-    assert not leaves_out(KnownTrees(TREEBANK, LeftChain()))
-    assert not leaves_out(LeftChain())
+    assert annotator.leaves_out
+    assert KnownTrees(Shelf(), annotator).leaves_out
+    assert not KnownTrees(TREEBANK, LeftChain()).leaves_out
+    assert not LeftChain().leaves_out
     assert annotator.scheme == "shelf, its own trees; other sentences: no trees"
     assert annotator.fingerprint() != KnownTrees(TREEBANK).fingerprint()
 

@@ -84,16 +84,6 @@ def test_fit_keeps_the_absolute_path_of_a_folder_and_the_name_of_a_package(
     assert found == "a_b_spacy" if place == "package" else Path(found).samefile(given) and Path(found).is_absolute()
 
 
-def test_fit_says_which_parsers_there_are_and_how_to_get_one(own_cache, toy_parsers, capsys):
-    for more in ([], ["--print_config"]):
-        assert main(["fit", "--config", "experiments/demo_transformer.yaml", "--parser", "tohy", *more]) == 2
-        error = capsys.readouterr().err
-        assert "No parser 'tohy'; looked for" in error
-        assert "Did you mean 'toy'? Trained here: toy, toy_supar. Train one by `depgen annotate --train " in error
-        assert "python -m spacy download en_core_web_sm" in error
-        assert "No run at" in error
-
-
 def test_two_annotators_are_refused(own_cache, toy_parsers, capsys):
     experiment = ["--config", "experiments/dmlm_brown.yaml", "--data.init_args.annotator", "RightChain"]
     assert main(["fit", *experiment, "--parser", "toy"]) == 2

@@ -17,7 +17,7 @@ from depgen.data.rows import document_of_row
 from depgen.data.steps import WithPartners
 from depgen.data.table import AnnotatedSplit
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, Rearranger, has_self_loops, leaves_out, structure_of
+from depgen.trees.annotator import Rearranger
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.annotators import Named, named
 
@@ -105,17 +105,16 @@ def test_sentences_without_a_graph_give_none():
     partly = GoldTrees(structure="graph")
     partly.leaves_out, partly.annotate = True, list
     annotator = GraphsOfOtherSentences(partly)
-    assert leaves_out(annotator)
+    assert annotator.leaves_out
     assert sorted(str(each.edges) for each in annotator.annotate(left)) == sorted(str(each.edges) for each in left)
 
 
 def test_the_other_annotator_is_part_of_the_fingerprint(tmp_path):
     one = GraphsOfOtherSentences(Named(tmp_path / "calls"))
-    assert isinstance(one, Annotator)
     assert isinstance(one, Rearranger)
     assert not isinstance(GOLD, Rearranger)
-    assert (structure_of(one), leaves_out(one), has_self_loops(one)) == ("graph", False, False)
-    assert has_self_loops(GraphsOfOtherSentences(GOLD))
+    assert (one.structure, one.leaves_out, one.self_loops) == ("graph", False, False)
+    assert GraphsOfOtherSentences(GOLD).self_loops
     others = one.annotator, GraphsOfOtherSentences(one.annotator, seed=1), GraphsOfOtherSentences(GOLD)
     assert len({each.fingerprint() for each in (one, *others)}) == 4
     assert one.fingerprint() == GraphsOfOtherSentences(Named(tmp_path / "calls")).fingerprint()

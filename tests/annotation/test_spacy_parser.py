@@ -6,7 +6,7 @@ import pytest
 
 from depgen.annotation.spacy import SpacyAnnotator
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, check_words
+from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests.annotation.conftest import toy_sentences
@@ -23,6 +23,8 @@ def test_it_finds_the_trees_that_it_was_trained_on(annotator):
     assert [sentence.words for sentence in parsed] == [sentence.words for sentence in gold]
     right = sum(a.heads == b.heads and a.relations == b.relations for a, b in zip(parsed, gold, strict=True))
     assert right >= 29
+    assert annotator.scheme == "Toy, spaCy"
+    assert annotator.annotate([]) == []
 
 
 @pytest.mark.parametrize(
@@ -51,20 +53,11 @@ def test_the_trees_do_not_depend_on_the_batch(annotator):
     assert annotator.annotate(sentences)[:5] == one_by_one
 
 
-def test_no_sentences_no_trees(annotator):
-    assert annotator.annotate([]) == []
-
-
 def test_empty_sentences_and_words_are_refused():
     with pytest.raises(UserError, match="sentence 2: expected words to parse, found none"):
         check_words([Sentence(("a",)), Sentence(())])
     with pytest.raises(UserError, match="sentence 1: expected words to parse, found ' ' as word 2: 'a   b'"):
         check_words([Sentence(("a", " ", "b"))])
-
-
-def test_the_scheme_names_treebank_and_parser(annotator):
-    assert annotator.scheme == "Toy, spaCy"
-    assert isinstance(annotator, Annotator)
 
 
 def test_the_fingerprint_follows_the_files_but_not_the_scores(annotator, own_cache):
@@ -90,9 +83,7 @@ def test_a_used_annotator_can_be_sent_to_another_process(annotator):
     assert pickle.loads(pickle.dumps(annotator)).annotate([sentence]) == trees
 
 
-def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):
-    with pytest.raises(UserError, match="expected a spaCy pipeline"):
-        SpacyAnnotator(str(tmp_path)).annotate([Sentence(("a",))])
+def test_a_pipeline_without_a_parser_is_refused(tmp_path):
     import spacy
 
     spacy.blank("en").to_disk(tmp_path / "blank")

@@ -15,7 +15,6 @@ from depgen.cli import main
 from depgen.data.corpora import PennTreebank
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.constituency import check_constituents
 from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import ANIMALS, tiny_supar
@@ -72,8 +71,7 @@ def test_it_learns_the_toy_treebank_and_its_constituents_are_read_back(annotator
     gold = [sentence for document in treebank.documents("test") for sentence in document.sentences]
     found = annotator.annotate([replace(sentence, spans=None) for sentence in gold])
     assert sum(own == sentence for own, sentence in zip(found, gold, strict=True)) >= 9
-    assert isinstance(annotator, Annotator)
-    assert structure_of(annotator) == "constituency"
+    assert annotator.structure == "constituency"
     assert isinstance(parser_named("brackets"), SuparConstituencyAnnotator)
     (document,) = (document_of_row(row) for row in AnnotatedSplit(treebank, "test", annotator).table())
     assert [(each.words, each.spans) for each in document.sentences] == [(each.words, each.spans) for each in found]

@@ -9,12 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.annotator import parser_named
 from depgen.annotation.supar import (
     BiaffineSizes,
     GraphParser,
     ParserVocabulary,
-    SuparAnnotator,
     SuparGraphAnnotator,
     graph_loss,
 )
@@ -24,8 +22,6 @@ from depgen.data.corpora import ConlluTreebank
 from depgen.data.formats import Conllu
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, has_self_loops, leaves_out, structure_of
 from depgen.trees.conllu import read_conllu, write_conllu
 from depgen.trees.graph import check_graph
 from depgen.trees.sdp import read_sdp
@@ -100,8 +96,7 @@ def test_it_finds_the_graphs_and_leaves_all_else(graphs):
     assert sum(own.edges == sentence.edges for own, sentence in zip(found, gold, strict=True)) >= 28
     assert [(own.words, own.tags) for own in found] == [(sentence.words, sentence.tags) for sentence in gold]
     assert all(own.heads is None and own.relations is None for own in found)
-    assert isinstance(graphs, Annotator)
-    assert (structure_of(graphs), has_self_loops(graphs), leaves_out(graphs)) == ("graph", False, False)
+    assert (graphs.structure, graphs.self_loops, graphs.leaves_out) == ("graph", False, False)
 
 
 @settings(max_examples=15, deadline=None)
@@ -195,11 +190,3 @@ def test_depgen_parse_writes_graphs_as_deps(graphs, graph_treebank, tmp_path, ca
     (tmp_path / "d.conllu").write_text(capsys.readouterr().out)
     (read,) = next(iter(read_conllu(tmp_path / "d.conllu", graphs=True))).sentences
     assert (read.heads, read.edges) == ((0, 1, 2, 3, 4, 5, 6), document.sentences[0].edges)
-
-
-def test_a_parser_goes_by_its_kind(graphs, report):
-    assert isinstance(parser_named("graphs"), SuparGraphAnnotator)
-    with pytest.raises(UserError, match=r"graphs: expected a SuPar biaffine parser, .*\.SuparGraphAnnotator"):
-        SuparAnnotator("graphs").annotate([Sentence(("Go",))])
-    assert graphs.scheme == "Toy graphs, SuPar biaffine graph"
-    assert graphs.fingerprint() == SuparGraphAnnotator(str(report[0] / "parsers/graphs")).fingerprint()

@@ -3,9 +3,7 @@ from dataclasses import replace
 import pytest
 
 from depgen.annotation.spacy import SpacyTagger
-from depgen.annotation.tagger import SuffixTagger
 from depgen.annotation.training import train_parser
-from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, toy_sentences
 
 
@@ -20,10 +18,3 @@ def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
     assert right / sum(map(len, gold)) > 0.95
     assert found == SpacyTagger("tagged").tag(gold)
     assert tagger.fingerprint() == SpacyTagger("tagged").fingerprint()
-
-
-def test_rules():
-    words = "[male] quickly wanted to sing two joyful songs , singing classes are useless !"
-    (found,) = SuffixTagger().tag([Sentence(tuple(words.split()))])
-    assert " ".join(found.tags) == "NNP RB VBD IN VB NN JJ NNS . VBG NNS IN JJ ."
-    assert SuffixTagger().tag([Sentence(("Hissing", "glass"))])[0].tags == ("VBG", "NN")

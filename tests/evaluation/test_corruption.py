@@ -4,7 +4,6 @@ from itertools import combinations, permutations, product
 
 import pytest
 
-from depgen.annotation.tagger import SuffixTagger
 from depgen.evaluation import corruption
 from depgen.evaluation.corruption import (
     ContentWords,
@@ -21,6 +20,7 @@ from depgen.evaluation.corruption import (
 )
 from depgen.evaluation.union import UnionData
 from tests.evaluation.stories import PetStories
+from tests.evaluation.taggers import SuffixTagger
 
 DRAWS = 3000
 

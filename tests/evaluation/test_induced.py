@@ -12,7 +12,6 @@ from depgen.evaluation.induced import InducedGraphs, InducedTrees
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
 from depgen.training.runs import named_checkpoint
-from depgen.trees.annotator import Annotator
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
@@ -39,7 +38,6 @@ def best_heads(run, words):
 
 
 def test_words_are_read_as_the_run_has_learnt_them_and_the_others_hang_on_the_word_before(trees, parsing_run):
-    assert isinstance(trees, Annotator)
     (tree,) = trees.annotate([QUOTED])
     kept = [word.lower() in BARE or word == "3" for word in QUOTED.words]
     assert keep_words(tree, kept).heads == best_heads(parsing_run, BARE)

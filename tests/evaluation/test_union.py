@@ -8,7 +8,6 @@ import pytest
 import torch
 import yaml
 
-from depgen.annotation.tagger import SuffixTagger
 from depgen.cli import main
 from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
@@ -17,6 +16,7 @@ from depgen.evaluation.text.outcome import NotComputedError
 from depgen.evaluation.union import IGNORED, UNION, UnionData, reconstruction_targets, text_of, union_score
 from depgen.training.runs import best_checkpoint, find_run
 from tests.evaluation.stories import PetStories
+from tests.evaluation.taggers import SuffixTagger
 from tests.invented_models import write_bert
 
 LENGTH = 60
@@ -123,7 +123,7 @@ def runs(bert, tmp_path_factory):
             "class_path": "depgen.evaluation.union.UnionData",
             "init_args": {
                 "corpus": "tests.evaluation.stories.PetStories",
-                "tagger": "depgen.annotation.tagger.SuffixTagger",
+                "tagger": "tests.evaluation.taggers.SuffixTagger",
                 "tokens_per_batch": 200,
             },
         },

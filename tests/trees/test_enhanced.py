@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.trees.conllu import format_conllu, read_blocks, read_conllu, write_conllu
-from depgen.trees.enhanced import read_deps
+from depgen.trees.conllu import format_conllu, read_blocks, read_conllu, read_deps, write_conllu
 from depgen.trees.sentence import Document, Sentence
 from tests.trees.trees import graphs
 

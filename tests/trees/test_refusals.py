@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from depgen.errors import UserError
-from depgen.trees.conllu import format_conllu, read_conllu, write_conllu
-from depgen.trees.enhanced import format_deps
+from depgen.trees.conllu import format_conllu, format_deps, read_conllu, write_conllu
 from depgen.trees.graph import check_graph
 from depgen.trees.pieces import piece_edges, piece_heads
 from depgen.trees.sdp import format_sdp, read_sdp
