@@ -107,7 +107,7 @@ def test_table_2_says_what_the_paper_says():
     measures = {column.measure or column.key for column in definition.columns}
     assert measures <= {*TEXT_MEASURES, "perplexity", "word_perplexity"}
     assert {column.header: column.judge for column in definition.columns if column.judge is not None} == {
-        "BERTScore, MiniLM": "sentence-transformers/all-MiniLM-L6-v2", "SmolLM2 PPL": "HuggingFaceTB/SmolLM2-135M",
+        "BERTScore (MiniLM)": "sentence-transformers/all-MiniLM-L6-v2", "SmolLM2 PPL": "HuggingFaceTB/SmolLM2-135M",
     }  # fmt: skip
 
 
