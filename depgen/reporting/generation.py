@@ -44,8 +44,10 @@ class Generation:
     def at(self, size: str) -> "Generation":
         """The same at one size."""
         numbers = {"samples": self.samples, "documents": self.documents}
-        of_size = {name: number[size] for name, number in numbers.items() if isinstance(number, Mapping)}
-        return dataclasses.replace(self, **of_size)  # type: ignore[arg-type]
+        changes: dict[str, Any] = {
+            name: number[size] for name, number in numbers.items() if isinstance(number, Mapping)
+        }
+        return dataclasses.replace(self, **changes)
 
     def file_of(self, *, training_seed: int, weights: str) -> str:
         """The name of a file of texts: all that they depend on, but for their number and the prompts themselves.

@@ -126,7 +126,9 @@ def texts_of(result: Result, top_p: float | None = None, **how: Any) -> pd.DataF
     file = runs_root() / result.run / FOLDER / name
     if not file.is_file():
         return None
-    return _read(file)[: generation.documents if generation.samples is None else generation.number]
+    number = generation.documents if generation.samples is None else generation.number
+    assert not isinstance(number, Mapping)
+    return _read(file)[:number]
 
 
 class Texts(Measure):
