@@ -36,16 +36,17 @@ from depgen.evaluation.corruption import MIN_SENTENCES, ContentWords, Story, cor
 from depgen.evaluation.pretrained import load_pretrained
 from depgen.evaluation.text.judges import pad_right, padded_batches
 from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
+from depgen.locations import runs_root
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.hyper_parameters import plain_settings
 from depgen.training.phases import Phase, Phases, best_value
 from depgen.training.randomness import StepSeed
-from depgen.training.runs import NoRunError, best_checkpoint, experiment_name, find_run, read_record
+from depgen.training.runs import NoRunError, all_runs, best_checkpoint, experiment_name, find_run, read_record
 from depgen.training.schedules import warmup_factor
 
 ROCSTORIES = "union_rocstories"
-"""The experiment whose newest run judges the texts of tables."""
+"""The experiment whose newest run judges the texts of tables, that of their size where there is one."""
 IGNORED = -100
 DROPOUT, WARMUP, WEIGHT_DECAY = 0.1, 0.1, 0.01
 
@@ -380,6 +381,12 @@ def reconstruction_targets(
 
 
 # -- scores of texts --------------------------------------------------------------------------------------------------
+
+
+def scorer_of(size: str) -> str:
+    """The runs of UNION that judge the texts of tables of a size: those of that size, else all."""
+    of_size = f"{ROCSTORIES}/{size}"
+    return of_size if all_runs(runs_root() / of_size) else ROCSTORIES
 
 
 def union_score(

@@ -274,7 +274,7 @@ def _compared(study: CaseStudy, systems: Sequence[_Texts]) -> Iterator[Example]:
         theirs = tuple(human[place] for place in study.places(len(human), generator))
         yield Example(None, None, (*(texts.at(places) for texts in systems), (HUMAN, theirs)))
         return
-    prompts, references = prompts_of(corpus, generation_of(first.job.definition))
+    prompts, references = prompts_of(corpus, generation_of(first.job.definition).at(first.job.size))
     for texts in systems:
         if texts.prompts != prompts or len(texts.texts) != len(prompts):
             again = texts.job.definition.command(texts.job.size, texts.job.row, option="--remeasure")

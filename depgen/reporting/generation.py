@@ -22,6 +22,7 @@ class Generation:
         seed: of sampling; the seed of the run is added to it.
         max_new_tokens: length at which a text without an end is cut.
         samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
+        documents: how many test documents, the first ones, give prompts; None: all. By size where that differs.
         options: further options of the systems' generation, such as `boost`.
     """
 
@@ -31,6 +32,7 @@ class Generation:
     seed: int = 0
     max_new_tokens: PositiveInt = 60
     samples: PositiveInt | Mapping[str, PositiveInt] | None = None
+    documents: PositiveInt | Mapping[str, PositiveInt | None] | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
     @property
@@ -41,7 +43,11 @@ class Generation:
 
     def at(self, size: str) -> "Generation":
         """The same at one size."""
-        return dataclasses.replace(self, samples=self.samples[size]) if isinstance(self.samples, Mapping) else self
+        numbers = {"samples": self.samples, "documents": self.documents}
+        changes: dict[str, Any] = {
+            name: number[size] for name, number in numbers.items() if isinstance(number, Mapping)
+        }
+        return dataclasses.replace(self, **changes)
 
     def file_of(self, *, training_seed: int, weights: str) -> str:
         """The name of a file of texts: all that they depend on, but for their number and the prompts themselves.

@@ -12,13 +12,12 @@ from depgen.data.experiment import corpus_of
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
-from depgen.evaluation.union import ROCSTORIES
+from depgen.evaluation.union import ROCSTORIES, scorer_of
 from depgen.hub import model_folder
 from depgen.locations import cache_root, made_once, runs_root
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job, parsers_in
 from depgen.reporting.measures.texts import OF_AN_ORACLE
-from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, Training
 from depgen.training.runs import all_runs, is_finished
 
@@ -63,11 +62,12 @@ def needs_of(jobs: Sequence[Job], options: TextOptions) -> Iterator[Need]:
     settings = [{"measures": definition.measures}]
     settings += [training.experiment.settings for job in read for training in job.trainings()]
     if "union" in measures and options.union is None:
-        union = Experiment(experiments_root() / f"{ROCSTORIES}.yaml")
+        union = experiment_of(ROCSTORIES, size=read[0].size)
         if model_folder(union.settings["model"]["init_args"]["encoder"]) is not None:
             settings.append(union.settings)
-            command = tuple(Training("UNION", union, union.settings["seed_everything"], ROCSTORIES).command)
-            others.append(Need("UNION", command, lambda: any(map(is_finished, all_runs(runs_root() / ROCSTORIES)))))
+            seed, root = union.settings["seed_everything"], runs_root() / scorer_of(union.size)
+            command = tuple(Training("UNION", union, seed, union.place(seed)).command)
+            others.append(Need("UNION", command, lambda: any(map(is_finished, all_runs(root)))))
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=read[0].size)
         training = oracle_training(oracle.file, oracle.size)

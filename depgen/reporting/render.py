@@ -210,7 +210,9 @@ def page_of(results: Results) -> Page:
         cells += row_cells(definition, row, ours)
         remarks = [f"quoted: {row.quoted}"] if row.quoted else []
         if not ours and is_made_here and (row.quoted is None or row.experiment is not None):
-            remarks.append("not run yet" if is_made(row, size=results.size) else "not built yet")
+            hours = row.core_hours.get(results.size)
+            not_run = "not run yet" if hours is None else f"not run: {hours:g} core-hours a seed"
+            remarks.append(not_run if is_made(row, size=results.size) else "not built yet")
         dagger = "†" if is_published and not row.in_paper and not row.is_floor else ""
         labels[row.name] = dagger + (f" ({'; '.join(remarks)})" if remarks else "")
     verdicts = tuple(
@@ -586,6 +588,7 @@ def _settings(results: Results) -> Iterator[str]:
         own = sorted({column.top_p for column in results.definition.columns if column.top_p is not None})
         for way, names in _grouped((run.generation, run.row) for run in results.runs if run.generation).items():
             begun = f"prompt_sentences {way.prompt_sentences}" if way.samples is None else f"samples {way.samples}"
+            begun += "" if way.documents is None else f" of the first {way.documents:,} test documents"
             yield (
                 f"texts ({_rows_listed(results, names)}): {begun}, top_p {' / '.join(map(str, own or [way.top_p]))}, "
                 f"temperature {way.temperature}, seed {way.seed} + the run's, at most {way.max_new_tokens} tokens"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from depgen.errors import UserError, did_you_mean
 from depgen.reporting.experiments import (
@@ -50,6 +50,8 @@ class Column(_Part):
             None weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
+        judge: the pretrained model of that measure, which the header names too: a folder, or a name on the hub, that is
+            sought on this machine alone. None takes the usual one. One that a command's options name goes before both.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
         published_only: whether only the paper has numbers of it, on data that are not at hand; ours stay empty.
         comparable: whether ours compare with the paper's; if not, no difference is printed.
@@ -64,6 +66,7 @@ class Column(_Part):
     weights: str | None = None
     explanation: str | None = None
     measure: str | None = None
+    judge: str | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     published_only: bool = False
     comparable: bool = True
@@ -117,6 +120,7 @@ class Row(_Part):
         deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
+        core_hours: what each seed of the row takes, training and measures, by size; of sizes where that is known.
         x: the row's place on the axis of `depgen plot series`.
         note: one line for the notes.
     """
@@ -135,6 +139,7 @@ class Row(_Part):
     deviations: Mapping[str, float] = Field(default_factory=dict)
     stars: tuple[str, ...] = ()
     quoted: str | None = None
+    core_hours: Mapping[str, PositiveFloat] = Field(default_factory=dict)
     x: float | None = None
     note: str | None = None
 
@@ -308,8 +313,9 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, known in (("column", keys), ("row", names), ("folder of rows", [row.slug for row in definition.rows])):
         if len(set(known)) != len(known):
             raise UserError(f"{where}: a {kind} is there twice: {', '.join(known)}.")
-    samples = definition.generation and definition.generation.samples
-    for kind, values in (("seeds", definition.seeds), ("samples", samples)):
+    how = definition.generation
+    numbers = () if how is None else (("samples", how.samples), ("documents", how.documents))
+    for kind, values in (("seeds", definition.seeds), *numbers):
         if isinstance(values, Mapping) and {*values} != {*definition.sizes}:
             raise UserError(f"{where}: {kind}: expected those of the sizes {', '.join(definition.sizes)}.")
     for plan in definition.planned:

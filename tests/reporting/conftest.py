@@ -46,7 +46,8 @@ rows:
     experiment: dm_toy
     values: {bleu1: 12.0, selfbleu2: 80.0}
     stars: [bleu1]
-  - {name: "DM-Base, left chain", group: b, in_paper: false, experiment: chain_toy, note: no syntax}
+  - {name: "DM-Base, left chain", group: b, in_paper: false, core_hours: {small: 0.5},
+     experiment: chain_toy, note: no syntax}
   - {name: Later, group: b, values: {bleu1: 11.0}}
 """
 EXPERIMENT = """

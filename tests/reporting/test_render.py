@@ -27,7 +27,7 @@ MARKDOWN = """\
 | DM-Base | paper | 12.00\\* | 80.0 |  |  |
 |  | local | 11.00 ± 0.14\\* | – | 45.00 ± 0.00 |  |
 |  | difference | -1.00 |  |  |  |
-| DM-Base, left chain† (not run yet) |  |  |  |  |  |
+| DM-Base, left chain† (not run: 0.5 core-hours a seed) |  |  |  |  |  |
 | Later (not built yet) | paper | 11.00 |  |  |  |
 """
 

@@ -328,6 +328,7 @@ def needy(project, monkeypatch):
         "seed_everything": 1,
         "model": {"class_path": "depgen.evaluation.union.UNION", "init_args": {"encoder": str(project)}},
         "data": {"class_path": "depgen.evaluation.union.UnionData", "init_args": options},
+        "small": {},
     }
     (folder / "union_rocstories.yaml").write_text(yaml.safe_dump(union))
     data = yaml.safe_load((folder / "dm_toy.yaml").read_text())["data"]
@@ -347,7 +348,7 @@ def maker(needy, monkeypatch):
         if arguments[0] == "annotate":
             (cache_root() / "parsers/ewt_lowercased").mkdir(parents=True)
         elif "experiments/union_rocstories.yaml" in arguments:
-            run = runs_root() / "union_rocstories/one"
+            run = runs_root() / "union_rocstories/small/seed1/one"
             run.mkdir(parents=True)
             (run / "run.json").write_text('{"finished": "2026-01-01"}')
 
@@ -358,10 +359,10 @@ def maker(needy, monkeypatch):
 
 def test_parsers_come_first_then_union_then_the_oracle(maker):
     reproduce.reproduce("toy", rows=["Base", "DM-Base"])
-    assert [[*arguments[:3]] for arguments in maker] == [
+    assert [[*arguments[:5]] for arguments in maker] == [
         ["annotate", "--train", "experiments/parser_ewt_lowercased.yaml"],
-        ["fit", "--config", "experiments/union_rocstories.yaml"],
-        ["fit", "--config", "experiments/oracle_toy.yaml"],
+        ["fit", "--config", "experiments/union_rocstories.yaml", "--size", "small"],
+        ["fit", "--config", "experiments/oracle_toy.yaml", "--size", "small"],
     ]
     reproduce.reproduce("toy", rows=["DM-Base"])
     assert [arguments[0] for arguments in maker[3:]] == ["fit"], "the others are at hand"

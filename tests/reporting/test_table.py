@@ -104,7 +104,11 @@ def test_table_2_says_what_the_paper_says():
     assert all(not set(row.stars) & {"distinct2", "distinct3"} for row in paper)
     assert all(row.experiment for row in definition.rows)
     assert (definition.column("perplexity").test, definition.column("perplexity").higher_better) == ("paired_t", False)
-    assert {column.key for column in definition.columns} <= {*TEXT_MEASURES, "perplexity", "word_perplexity", "union"}
+    measures = {column.measure or column.key for column in definition.columns}
+    assert measures <= {*TEXT_MEASURES, "perplexity", "word_perplexity"}
+    assert {column.header: column.judge for column in definition.columns if column.judge is not None} == {
+        "BERTScore (MiniLM)": "sentence-transformers/all-MiniLM-L6-v2", "SmolLM2 PPL": "HuggingFaceTB/SmolLM2-135M",
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("published")

@@ -14,7 +14,7 @@ Deviations:
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
@@ -143,7 +143,7 @@ def _beside(file: Path, number: int, other: Path, what: str, names: Sequence[str
     return lines
 
 
-def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
+def measure_texts(texts: pd.DataFrame, options: TextOptions, measures: Collection[str] | None = None) -> Measured:
     """Every measure that can be computed on texts, and the reason for every other.
 
     An item is a text, with a column a measure (NaN where it has no score); below the texts stand the real test
@@ -155,6 +155,7 @@ def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
         texts: `text`, tokens separated by whitespace; `reference` for measures of overlap; `prompt`, what each text
             continues, for UNION: without it texts are whole stories.
         options: models, policies, seeds.
+        measures: compute these alone.
     """
     checked_device(options.device)
     texts = texts.filter(["prompt", "text", "reference"])
@@ -170,6 +171,8 @@ def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
         measured = measured.join(losses.set_index(measured.index))
     items, rows = texts.copy(), list[dict[str, Any]]()
     for name, measure in TEXT_MEASURES.items():
+        if measures is not None and name not in measures:
+            continue
         row = {
             "name": name, "value": np.nan, "low": np.nan, "high": np.nan, "texts": len(texts), "empty": empty,
             "left_out": 0, "unknown": np.nan, "settings": None, "not_computed": None,

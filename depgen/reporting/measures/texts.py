@@ -4,7 +4,8 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from depgen.evaluation.system import load
 from depgen.evaluation.text.measures import TextOptions, measure_texts
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.text_documents import document_of
-from depgen.evaluation.union import ROCSTORIES
+from depgen.evaluation.union import scorer_of
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.experiments import experiment_of
@@ -36,13 +37,14 @@ FOLDER = "texts"
 
 
 def prompts_of(corpus: Any, generation: Generation) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ANN401
-    """Prompts and references: the first sentences of each test document, and the sentence after them.
+    """Prompts and references: the first sentences of the test documents, and the sentence after them.
 
     Raises:
         UserError: a document is too short for both.
     """
     prompts, references, count = [], [], generation.prompt_sentences
-    for document in corpus.documents("test"):
+    assert not isinstance(generation.documents, Mapping)
+    for document in islice(corpus.documents("test"), generation.documents):
         if len(document.sentences) <= count:
             raise UserError(
                 f"{document.identifier}: the table wants {count} sentences as prompt and one as reference, found "
@@ -124,7 +126,9 @@ def texts_of(result: Result, top_p: float | None = None, **how: Any) -> pd.DataF
     file = runs_root() / result.run / FOLDER / name
     if not file.is_file():
         return None
-    return _read(file)[: None if generation.samples is None else generation.number]
+    number = generation.documents if generation.samples is None else generation.number
+    assert not isinstance(number, Mapping)
+    return _read(file)[:number]
 
 
 class Texts(Measure):
@@ -148,14 +152,18 @@ class Texts(Measure):
         generation, numbers = row.generation, Numbers({"texts": 0.0, "empty": 0.0})
         options = row.options if self.empty is None else dataclasses.replace(row.options, empty=self.empty)
         prompts, references = (None, None) if generation.samples is not None else prompts_of(row.corpus, generation)
-        for top_p, columns in nuclei(row.job.definition, generation).items():
+        counted = set[float]()
+        for (top_p, judge), columns in judged_texts(row.job.definition, generation).items():
             texts = generated(row, prompts, top_p=top_p)
             texts = texts[["text"]] if references is None else texts.assign(reference=references)
-            measured = measure_texts(texts, options_for(row.job, columns, options, row.depgen))
+            names = None if judge is None else {column.measure or column.key for column in columns}
+            measured = measure_texts(texts, options_for(row.job, columns, options, row.depgen), names)
             measures = measured.rows.set_index("name")
-            for name in ("texts", "empty"):
+            for name in ("texts", "empty") if top_p not in counted else ():
                 numbers.metrics[name] += float(measures[name].iloc[0])
-            own = [(name, name) for name in measures.index if any(column.top_p is None for column in columns)]
+            counted.add(top_p)
+            is_tables_own = judge is None and any(column.top_p is None for column in columns)
+            own = [(name, name) for name in measures.index if is_tables_own]
             for key, name in [*own, *((column.key, column.measure or column.key) for column in columns)]:
                 if name not in measures.index:
                     continue
@@ -175,7 +183,9 @@ class Texts(Measure):
 
 
 def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depgen: Depgen) -> TextOptions:
-    """The options for some columns: no model is loaded, and no oracle trained, for a measure that has none.
+    """The options for columns of one judge: no model is loaded, and no oracle trained, for a measure that has none.
+
+    A column's judge takes the place of the usual model, not of another one that the options name.
 
     Raises:
         UserError: a column wants an oracle and the table names none, or it can't be trained.
@@ -192,11 +202,19 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
     else:
         experiment = experiment_of(job.definition.oracle, size=job.size)
         oracle = str(trained_oracle(experiment.file, size=experiment.size, depgen=depgen))
+    judge = columns[0].judge
+    encoder, causal = (
+        judge if judge is not None and model == usual else model
+        for model, usual in (
+            (options.bertscore_model, TextOptions.bertscore_model),
+            (options.perplexity_model, TextOptions.perplexity_model),
+        )
+    )
     return dataclasses.replace(
         options,
-        bertscore_model=options.bertscore_model if "bertscore" in measures else None,
-        perplexity_model=options.perplexity_model if "lm_perplexity" in measures else None,
-        union=(options.union or ROCSTORIES) if "union" in measures else None,
+        bertscore_model=encoder if "bertscore" in measures else None,
+        perplexity_model=causal if "lm_perplexity" in measures else None,
+        union=(options.union or scorer_of(job.size)) if "union" in measures else None,
         oracle=oracle,
         reverse="rlm" in measures,
     )
@@ -213,9 +231,10 @@ def generation_of(definition: TableDefinition) -> Generation:
     return definition.generation
 
 
-def nuclei(definition: TableDefinition, generation: Generation) -> dict[float, list[Column]]:
-    """The columns of each nucleus, in the table's order."""
-    by_nucleus: dict[float, list[Column]] = {}
+def judged_texts(definition: TableDefinition, generation: Generation) -> dict[tuple[float, str | None], list[Column]]:
+    """The columns of each nucleus and judge, in the table's order; None where columns name no judge."""
+    columns: dict[tuple[float, str | None], list[Column]] = {}
     for column in definition.columns:
-        by_nucleus.setdefault(generation.top_p if column.top_p is None else column.top_p, []).append(column)
-    return by_nucleus
+        nucleus = generation.top_p if column.top_p is None else column.top_p
+        columns.setdefault((nucleus, column.judge), []).append(column)
+    return columns

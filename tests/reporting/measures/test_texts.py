@@ -14,6 +14,7 @@ from depgen.errors import UserError
 from depgen.evaluation.generation import text_seed
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import find_oracle, text_losses
+from depgen.evaluation.text.outcome import TextScore
 from depgen.models.dclm import DCLM
 from depgen.reporting import reproduce
 from depgen.reporting.generation import Generation
@@ -166,6 +167,38 @@ def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
     assert found["drop"].metrics["empty"] == 1
 
 
+def test_columns_of_one_measure_have_their_own_judges(project, monkeypatch):
+    written = pd.DataFrame({"prompt": ["a", "b"], "text": ["one day it rained", "she was late"]})
+    monkeypatch.setattr(texts, "generated", lambda *_, **__: written)
+    monkeypatch.setattr(texts, "prompts_of", lambda *_: (("a", "b"), ("one day", "she was")))
+
+    def lm_perplexity(read, *, model, **_):
+        return TextScore(float(len(model)), model, np.full(len(read), float(len(model))))
+
+    monkeypatch.setattr("depgen.evaluation.text.measures.lm_perplexity", lm_perplexity)
+    job = a_job("toy")
+    first, *_ = job.definition.columns
+    judged = [
+        first.model_copy(update={"key": key, "measure": "lm_perplexity", "judge": judge})
+        for key, judge in (("own", None), ("small", "SmolLM"), ("large", "Llama-large"))
+    ]
+    job = dataclasses.replace(job, definition=job.definition.model_copy(update={"columns": (first, *judged)}))
+
+    def measured(**options):
+        row = SimpleNamespace(
+            job=job, generation=job.generation, corpus=None, options=TextOptions(resamples=10, **options), depgen=None
+        )
+        return Texts().measure(row)
+
+    numbers = measured()
+    assert [numbers.settings[key] for key in ("own", "small", "large")] == ["gpt2", "SmolLM", "Llama-large"]
+    assert [numbers.metrics[key] for key in ("own", "small", "large")] == [4, 6, 11]
+    np.testing.assert_array_equal(numbers.items["large"], [11, 11])
+    assert (numbers.metrics["texts"], "bleu1" in numbers.metrics) == (2, True)
+    named = measured(perplexity_model="mine").settings
+    assert [named[key] for key in ("own", "small", "large")] == ["mine"] * 3
+
+
 def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
     documents = SimpleNamespace(model=DCLM(9))
     monkeypatch.setattr(texts, "load", lambda run, device: documents)
@@ -179,6 +212,9 @@ def test_prompts_are_four_sentences_and_the_reference_the_fifth():
     for document, prompt, reference in zip(corpus.documents("test"), *prompts_of(corpus, Generation()), strict=True):
         assert f"{prompt} {reference}".split() == list(document.words())
         assert tuple(reference.split()) == document.sentences[4].words
+    assert [*zip(*prompts_of(corpus, Generation(documents=2)), strict=True)] == [
+        *zip(*prompts_of(corpus, Generation()), strict=True)
+    ][:2]
     short = SimpleNamespace(documents=lambda split: [Document((Sentence(("one", ".")),) * 4, "file.csv:7")])
     with pytest.raises(UserError, match=r"file\.csv:7: .*4 sentences as prompt"):
         prompts_of(short, Generation())
@@ -217,4 +253,5 @@ def test_a_size_without_a_number_of_samples_is_refused(free):
     with pytest.raises(UserError, match=r"samples: .*paper"):
         load_definition("free")
     assert Generation(samples=7).at("small").samples == 7
+    assert Generation(documents={"small": 5, "paper": None}).at("paper") == Generation()
     assert Generation().at("small").samples is None
