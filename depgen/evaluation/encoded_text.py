@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
+from depgen.data.tokenization import Span
 from depgen.data.vocabulary import Encoding
 from depgen.errors import UserError
-from depgen.evaluation.text_documents import Span, TextDocument
+from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import DocumentIds
 from depgen.language_models.document import DocumentLanguageModel

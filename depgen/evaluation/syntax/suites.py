@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from depgen.data.tokenization import Span
 from depgen.errors import UserError, no_file
 from depgen.evaluation.frames import json_ready
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.syntax.formulas import Formula, chance_of, parse_formula
 from depgen.evaluation.syntax.scoring import SyntaxOptions, combined, measured, of_groups, score_sentences
-from depgen.evaluation.text_documents import Span
 from depgen.locations import find_data
 
 if TYPE_CHECKING:
