@@ -26,6 +26,7 @@ from depgen.data.table import (
     EncodedSplit,
     attached_marks,
     encoded_table,
+    open_ends,
     several_roots,
     sizes_of,
 )
@@ -51,6 +52,8 @@ VOCABULARY_VERSION = "1"
 
 ATTACHED = 0.03
 """Share of words with a mark after them that only raw text has."""
+WRAPPED = 0.5
+"""Share of lines that end within a sentence that only wrapped text has."""
 
 Collate = Callable[[Any], object]
 """Makes a batch of the items of one rank's share; picklable, so that worker processes can run it."""
@@ -266,6 +269,13 @@ class CorpusData(L.LightningDataModule, ABC):
                 "%s: %d of %d words of the training split end in a punctuation mark, as in raw text. Cut English into "
                 "words by `tokens: rules` of the corpus's format, as depgen.data.corpora.RawText does.",
                 self.corpus.name, marked, words,
+            )  # fmt: skip
+        cut, documents = open_ends(self._table("train"))
+        if tokens_of(self.corpus) == "rules" and cut > WRAPPED * documents:
+            logger.warning(
+                "%s: %d of %d training documents end within a sentence, as in text whose lines are wrapped. A document "
+                "of raw text is a line: join the lines of each paragraph.",
+                self.corpus.name, cut, documents,
             )  # fmt: skip
 
     def _warn_of_untrained_unk(self) -> None:

@@ -247,6 +247,18 @@ def attached_marks(table: Any) -> tuple[int, int]:  # noqa: ANN401
     return pc.sum(marked).as_py() or 0, len(words)
 
 
+def open_ends(table: Any) -> tuple[int, int]:  # noqa: ANN401
+    """How many documents of a table end within a sentence, as lines of wrapped text do, and how many there are.
+
+    Of the first 10,000 documents. The mark that ends a sentence may have quotation marks or a bracket after it.
+    """
+    import pyarrow.compute as pc
+
+    ends = [" ".join(words[-2:]) for words in table.data["words"].slice(0, 10_000).to_pylist()]
+    closed = pc.match_substring_regex(ends, r"[.!?…:][\"'”’)\s]*$")
+    return len(ends) - (pc.sum(closed).as_py() or 0), len(ends)
+
+
 def sizes_of(table: Any) -> TableSizes:  # noqa: ANN401
     """How much an annotated table holds, from its columns."""
     import pyarrow.compute as pc

@@ -187,6 +187,16 @@ def test_raw_text_is_warned_of_at_fit(text, marked, caplog):
     assert all(f": 2 of {len(words)} words" in message and "tokens: rules" in message for message in warned)
 
 
+@pytest.mark.parametrize(("ends", "cut"), [(".", 0), ("late", 3), ("?”", 0)])
+def test_wrapped_lines_of_raw_text_are_warned_of_at_fit(ends, cut, tmp_path, caplog):
+    (tmp_path / "train.txt").write_text(f"It was {ends}\n" * 3 + "She slept.\n" * 2)
+    corpus = RawText(str(tmp_path), valid="train.txt", test="train.txt", steps=())
+    TextData(corpus, vocabulary=WordVocabulary()).setup("fit")
+    warned = [record.getMessage() for record in caplog.records if "within a sentence" in record.getMessage()]
+    assert len(warned) == (cut > 0)
+    assert all(f": {cut} of 5 training documents" in message for message in warned)
+
+
 def test_raw_text_has_pieces_of_words_by_default(tmp_path):
     assert isinstance(TextData(RawText(str(tmp_path))).builder, SubwordPieces)
     assert isinstance(TextData(TextLines(str(tmp_path))).builder, WordVocabulary)
