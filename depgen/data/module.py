@@ -26,6 +26,7 @@ from depgen.data.table import (
     EncodedSplit,
     attached_marks,
     encoded_table,
+    first_words,
     open_ends,
     several_roots,
     sizes_of,
@@ -50,8 +51,6 @@ logger = logging.getLogger(__name__)
 VOCABULARY_VERSION = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
 
-ATTACHED = 0.03
-"""Share of words with a mark after them that only raw text has."""
 WRAPPED = 0.5
 """Share of lines that end within a sentence that only wrapped text has."""
 
@@ -263,12 +262,12 @@ class CorpusData(L.LightningDataModule, ABC):
         return int(encoded.counts[self.vocabulary.unk]) if self.vocabulary.unk >= 0 else 0
 
     def _warn_of_raw_text(self) -> None:
-        marked, words = attached_marks(self._table("train"))
-        if tokens_of(self.corpus) == "whitespace" and marked > ATTACHED * words:
+        words = first_words(self._table("train"))
+        if tokens_of(self.corpus) == "whitespace" and (marked := attached_marks(words)):
             logger.warning(
                 "%s: %d of %d words of the training split end in a punctuation mark, as in raw text. Cut English into "
                 "words by `tokens: rules` of the corpus's format, as depgen.data.corpora.RawText does.",
-                self.corpus.name, marked, words,
+                self.corpus.name, marked, len(words),
             )  # fmt: skip
         cut, documents = open_ends(self._table("train"))
         if tokens_of(self.corpus) == "rules" and cut > WRAPPED * documents:

@@ -43,6 +43,8 @@ DOCUMENTS_PER_CHUNK, ROWS_PER_CHUNK = 256, 1000
 """Documents annotated, and rows encoded, at a time: what is held in memory."""
 SECONDS_PER_LINE = 60.0
 """Between two lines of progress in the log."""
+ATTACHED = 0.03
+"""Share of words with a mark after them that only raw text has."""
 
 DocumentJoining = Literal["roots", "previous_sentence"]
 """How the trees of a document's sentences become one.
@@ -235,16 +237,23 @@ def several_roots(table: Any) -> tuple[int, int]:  # noqa: ANN401
     return int((roots > 1).sum()), int((roots > 0).sum())
 
 
-def attached_marks(table: Any) -> tuple[int, int]:  # noqa: ANN401
-    """How many words of a table end in a mark of punctuation that is no abbreviation's, and how many there are.
+def first_words(table: Any) -> Any:  # noqa: ANN401
+    """All words of the first 10,000 documents of a table."""
+    import pyarrow.compute as pc
 
-    Of the first 10,000 documents. Stops count after four letters or digits alone.
+    return pc.list_flatten(table.data["words"].slice(0, 10_000))
+
+
+def attached_marks(words: Any) -> int | None:  # noqa: ANN401 - a list or an Arrow array
+    """How many words end in a mark of punctuation that is no abbreviation's, if there are as many as in raw text alone.
+
+    Stops count after four letters or digits alone.
     """
     import pyarrow.compute as pc
 
-    words = pc.list_flatten(table.data["words"].slice(0, 10_000))
     marked = pc.match_substring_regex(words, r"(?:[\pL\pN][,;:!?]|[\pL\pN]{4}\.)[.,;:!?]*[\"'”’)]*$")
-    return pc.sum(marked).as_py() or 0, len(words)
+    number: int = pc.sum(marked).as_py() or 0
+    return number if number > ATTACHED * len(words) else None
 
 
 def open_ends(table: Any) -> tuple[int, int]:  # noqa: ANN401

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from depgen.annotation.annotator import parser_named
+from depgen.data.table import attached_marks
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.parses import Format, check_format, parse_documents
@@ -97,6 +98,12 @@ def parse(
         documents = read_documents(input, reading=reading, input_format=kind, tokens=tokens, tags=tags)
 
     if parser is not None:
+        words = [word for document in documents for sentence in document.sentences for word in sentence.words]
+        if kind == "text" and cut == "whitespace" and (marked := attached_marks(words)):
+            logger.warning(
+                "%s: %d of %d words end in a punctuation mark, as in raw text: --tokens rules cuts it into words.",
+                input, marked, len(words),
+            )  # fmt: skip
         annotator = parser_named(parser)
         chosen = _format(format, output, annotator.structure)
         parses = parse_documents(annotator, documents)

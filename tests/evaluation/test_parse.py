@@ -141,12 +141,19 @@ def test_sdp_and_tables_are_parsed_by_their_words(parsing_run, tmp_path, capsys)
     assert [row[6] for row in of_table[2][2:]] == [row[6] for row in of_sdp[2:]]
 
 
-def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys):
+def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys, caplog):
     monkeypatch.setattr(parse, "parser_named", lambda name: LeftChain())
     path = tmp_path / "a.txt"
     path.write_text("She ran .\n\nDogs\n")
     sentences = rows(parsed(capsys, "parse", "--parser", "chain", "--input", path))
     assert [[row[6] for row in sentence[2:]] for sentence in sentences] == [["0", "1", "2"], ["0"]]
+    assert "raw text" not in caplog.text
+    path.write_text("She ran.\n")
+    parsed(capsys, "parse", "--parser", "chain", "--input", path)
+    assert "1 of 2 words end in a punctuation mark" not in caplog.text  # three letters may be an abbreviation
+    path.write_text("She walked.\n")
+    parsed(capsys, "parse", "--parser", "chain", "--input", path)
+    assert "1 of 2 words end in a punctuation mark, as in raw text: --tokens rules" in caplog.text
 
 
 @pytest.mark.parametrize(
