@@ -16,9 +16,10 @@ import yaml
 from lightning.pytorch.callbacks import LambdaCallback, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
-from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
+from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, add_run_options
 from depgen.cli.settings import FREE, SECTIONS, as_list, differing, held_settings, longer, refuse
+from depgen.cli.verbs import VERBS, as_sentence
 from depgen.data.module import CorpusData
 from depgen.data.record import data_tags, other_data, record_data
 from depgen.data.vocabulary import VOCABULARY_FILE
@@ -116,11 +117,11 @@ class RunCLI(LightningCLI):
 
         Lightning's own way, a parser of subcommands with one for each verb, would read every configuration twice.
         """
-        assert isinstance(parser, TrainingParser)
         if not {"-h", "--help"}.isdisjoint(self.request.others):
             add_run_options(parser, self.request.verb)  # which the request has been read from
         add_own_options(parser, self.request.verb, vocabulary_size=self._vocabulary_size)
-        show_what_counts(parser, self.request.verb)
+        parser.description = as_sentence(VERBS[self.request.verb].help)
+        parser.usage = f"depgen {self.request.verb} [options]"
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others but more epochs, the others say them."""

@@ -1,4 +1,4 @@
-"""Results: one run of a row at a size and seed, and all numbers of a table in one frame.
+"""Results: one run of a row at a size and seed, and all numbers of a table.
 
 A local result is a JSON file, with the scores of single items. Tracked ones are lines of a table's file in
 `experiments/measured/`; curves, and the intervals and comparisons that items gave, are lines of their own there.
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,9 +26,6 @@ from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.generation import Generation
 from depgen.reporting.table import Column, TableDefinition
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 UNKNOWN = "_unk_rate"
 """How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""
@@ -295,32 +292,14 @@ class Results:
         return "local" if row in self.local else "measured"
 
     @cached_property
-    def frame(self) -> "DataFrame":
-        """One line a number, with columns `row seed measure value judge source`; published ones have no seed."""
-        import pandas as pd
-
-        published = [
-            (row.name, None, measure, value, "", "paper")
-            for row in self.definition.rows
-            for measure, value in row.values.items()
-        ]
-        ours = [
-            (run.row, run.seed, measure, value, run.settings.get(measure, ""), self.source(run.row))
-            for run in self.runs
-            for measure, value in run.metrics.items()
-        ]
-        return pd.DataFrame([*published, *ours], columns=["row", "seed", "measure", "value", "judge", "source"])
-
-    @cached_property
     def figures(self) -> Mapping[Place, Figure]:
         """By row and measure; none where different judges judged the seeds: there is no mean over them."""
-        ours = self.frame[self.frame.source != "paper"]
-        figures = {}
-        for (row, measure), lines in ours.groupby(["row", "measure"], sort=False):
-            if lines.judge.nunique() == 1:
-                values = dict(zip(lines.seed.astype(int).tolist(), lines.value.tolist(), strict=True))
-                figures[str(row), str(measure)] = Figure(values, str(lines.judge.iloc[0]))
-        return figures
+        values, judges = dict[Place, dict[int, float]](), dict[Place, set[str]]()
+        for run in self.runs:
+            for measure, value in run.metrics.items():
+                values.setdefault((run.row, measure), {})[run.seed] = value
+                judges.setdefault((run.row, measure), set()).add(run.settings.get(measure, ""))
+        return {place: Figure(of, *judges[place]) for place, of in values.items() if len(judges[place]) == 1}
 
     def figure(self, row: str, measure: str) -> Figure | None:
         """A measure of a row; None where it has none, or several judges gave it."""

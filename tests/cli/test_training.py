@@ -416,8 +416,8 @@ def test_help_needs_no_run(arguments, capsys):
     ("verb", "offered", "refused"),
     [
         ("fit", {"resume", "resume_every_n_steps", "wandb"}, {"run", "ckpt_path", "beam_size"}),
-        ("test", {"run", "ckpt_path", "wandb", "beam_size"}, {"resume", "resume_every_n_steps", "verbose"}),
-        ("predict", {"run", "ckpt_path"}, {"resume", "resume_every_n_steps", "return_predictions", "beam_size"}),
+        ("test", {"run", "ckpt_path", "wandb", "beam_size"}, {"resume", "verbose"}),
+        ("predict", {"run", "ckpt_path"}, {"resume", "return_predictions", "beam_size"}),
     ],
 )
 def test_help_offers_what_the_verb_takes(verb, offered, refused, capsys):
@@ -427,7 +427,7 @@ def test_help_offers_what_the_verb_takes(verb, offered, refused, capsys):
     assert not refused & options
 
 
-def test_options_that_help_hides_are_read(run, tiny, capsys):
+def test_options_of_fit_are_read_by_other_verbs(run, tiny, capsys):
     assert main(["test", "--config", tiny, "--trainer.barebones", "false", "--compile"]) == 0
     assert "barebones: false" in (run / "config.yaml").read_text()
     assert main(["fit", "--config", tiny, "--print_config"]) == 0

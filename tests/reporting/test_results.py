@@ -51,10 +51,6 @@ def test_local_results_replace_a_rows_tracked_ones_and_never_mix_with_them(store
     store("Base", 3, {"bleu1": 40.0}, settings={"bleu1": "scorer b"})
     assert (toy().figure("Base", "bleu1").values, toy().source("Base")) == ({3: 40.0}, "local")
     assert toy(local=False).figure("Base", "bleu1").mean == 15.0
-    lines = toy().frame
-    base = lines[(lines.row == "Base") & (lines.measure == "bleu1")]
-    assert base[["source", "value", "judge"]].values.tolist() == [["paper", 10.0, ""], ["local", 40.0, "scorer b"]]
-    assert len(lines[lines.source == "paper"]) == 6
 
 
 def test_mean_and_deviation_over_seeds(store):
