@@ -1,6 +1,6 @@
 """Where tables, experiments and what they name lie: `experiments/` and its folders."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -70,16 +70,15 @@ def table_path(name: str) -> Path:
     return experiments_root() / "tables" / f"{name}.yaml"
 
 
-def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> _Kind:
-    """The object that a file of settings makes, less some of its keys: what the systems of a table are judged by.
+def settings_as(kind: type[_Kind], name: str) -> _Kind:
+    """The object that a file of settings makes: what the systems of a table are judged by.
 
     Raises:
         UserError: the file is not there, is no YAML of names and values, or makes no such object.
     """
     path = experiment_file(name)
-    content = {key: value for key, value in read_settings(path).items() if key not in drop}
     try:
-        made = made_as(kind, content)
+        made = made_as(kind, read_settings(path))
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     assert isinstance(made, kind)

@@ -1,6 +1,5 @@
 """How often a row's system prefers the grammatical sentence, as `depgen evaluate` does."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,51 +18,48 @@ FREE = {"unknown": "_unknown", "chance": "_chance"}
 """The columns that do not."""
 
 
-class SyntaxMeasure(Measure):
-    """Base of the accuracies on benchmarks of syntax, per cent.
+class MinimalPairs(Measure):
+    """Accuracy on the minimal pairs of BLiMP, per cent: `blimp`, and `blimp_<phenomenon>`.
+
+    An item is a pair, 1 where it is right.
 
     Args:
         protocol: `plain`, or `paper`, that of GiLT, as `depgen evaluate minimal-pairs` has it.
     """
 
-    key: str
+    def __init__(self, *, protocol: Protocol = "paper") -> None:
+        self.protocol = protocol
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of pairs with unknown words."""
+        system, beam_size = _system(row)
+        measured = minimal_pairs(system, PairOptions(protocol=self.protocol, beam_size=beam_size))
+        return _numbers("blimp", measured, measured.items["right"].astype(float), part="phenomenon", what="pairs")
+
+
+class SyntacticSuites(Measure):
+    """Accuracy on the suites of SyntaxGym, per cent: `suites`, and `suites_<circuit>`.
+
+    An item is one of a suite; its score is the share of its predictions that hold.
+
+    Args:
+        protocol: see `MinimalPairs`.
+    """
 
     def __init__(self, *, protocol: Protocol = "paper") -> None:
         self.protocol = protocol
 
-    @abstractmethod
-    def measure_system(self, system: System, beam_size: int | None) -> Numbers:
-        """The accuracies of a system."""
-
     def measure(self, row: TrainedRow) -> Numbers:
         """The accuracies, and the share of items with unknown words."""
-        system = load(str(row.trained.run))
-        beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
-        return self.measure_system(system, beam_size)
+        system, beam_size = _system(row)
+        measured = syntactic_suites(system, SuiteOptions(protocol=self.protocol, beam_size=beam_size))
+        return _numbers("suites", measured, measured.items["holds"].map(np.mean), part="circuit", what="items")
 
 
-class MinimalPairs(SyntaxMeasure):
-    """Accuracy on the minimal pairs of BLiMP: `blimp`, and `blimp_<phenomenon>`."""
-
-    key = "blimp"
-
-    def measure_system(self, system: System, beam_size: int | None) -> Numbers:
-        """An item is a pair, 1 where it is right."""
-        found = minimal_pairs(system, PairOptions(protocol=self.protocol, beam_size=beam_size))
-        right = found.items["right"].astype(float)
-        return _numbers(self.key, found, right, part="phenomenon", what="pairs")
-
-
-class SyntacticSuites(SyntaxMeasure):
-    """Accuracy on the suites of SyntaxGym: `suites`, and `suites_<circuit>`."""
-
-    key = "suites"
-
-    def measure_system(self, system: System, beam_size: int | None) -> Numbers:
-        """An item is one of a suite; its score is the share of its predictions that hold."""
-        found = syntactic_suites(system, SuiteOptions(protocol=self.protocol, beam_size=beam_size))
-        holds = found.items["holds"].map(np.mean)
-        return _numbers(self.key, found, holds, part="circuit", what="items")
+def _system(row: TrainedRow) -> tuple[System, int | None]:
+    """The row's system, and the beam where its scores are bounds."""
+    system = load(str(row.trained.run))
+    return system, row.job.row.beam_size if system.model.likelihood == "bound" else None
 
 
 def bound_in_words(beam_size: int | None) -> str | None:
