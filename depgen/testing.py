@@ -103,7 +103,7 @@ def _targets(item: Item) -> Int[np.ndarray, " tokens"]:
     return np.arange(sum(lengths)) + np.repeat(np.arange(len(lengths)), lengths)
 
 
-def _with_token(item: Item, place: int, token: int) -> Item:
+def _with_token(item: Any, place: int, token: int) -> Any:  # noqa: ANN401, an `Item`
     """The item with another token in a place, and what `collate` sees of it made anew."""
     ids = np.where(np.arange(len(_ids(item))) == place, token, _ids(item))
     if isinstance(item, TokenItem):
