@@ -13,16 +13,18 @@ from typing import Any, TypeVar
 import lightning as L
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.batch import ItemBatch, SegmentItem, TokenItem
 from depgen.data.table import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 
 System = TypeVar("System", bound=LanguageModel)
+Item = TypeVar("Item", TokenItem, SegmentItem)
 TOLERANCE = 1e-4
 """What rounding may change in single precision."""
 AT_ONCE = 256
@@ -30,14 +32,17 @@ AT_ONCE = 256
 
 
 def check_system(
-    model: LanguageModel, items: Sequence[TokenItem] | EncodedSplit, vocabulary: Vocabulary, *, most: int = 4
+    model: LanguageModel, items: Sequence[Any] | EncodedSplit, vocabulary: Vocabulary, *, most: int = 4
 ) -> None:
-    """Check the scores of a split's first items; dropout and the like are off.
+    """Check the scores of a split's first items, sentences or documents; dropout and the like are off.
 
     1. An item's scores are those that it has alone, whatever else is in its batch.
-    2. Of a system that reads from left to right: another token changes no score before it, whatever `collate` makes of
-       it. Where scores are exact, the probabilities of all tokens in a place sum to 1, so that none sees itself.
+    2. Of a system that reads from left to right, also sentence by sentence: another token changes no score before it,
+       whatever `collate` makes of it. Where scores are exact, the probabilities of all tokens in a place sum to 1, so
+       that none sees itself.
     3. A checkpoint holds all that the scores depend on.
+
+    The scores of a document are those of its tokens and of the end of each of its sentences, in their order.
 
     Raises:
         AssertionError: one of these does not hold; names the item and the token.
@@ -45,26 +50,30 @@ def check_system(
     model, texts = copy.deepcopy(model).eval(), [items[place] for place in range(min(most, len(items)))]
     alone = [scores_of(model, [item], vocabulary)[0] for item in texts]
     _compare(scores_of(model, texts, vocabulary), alone, "depends on the other items of its batch")
-    if isinstance(model, LeftToRight):
+    reads_in_order = isinstance(model, (LeftToRight, DocumentLanguageModel))
+    if reads_in_order:
         for place, (item, before) in enumerate(zip(texts, alone, strict=True)):
-            for number, changed in enumerate(_changed(item, texts)):
+            for number, changed in _changed(item, texts):
                 (after,) = scores_of(model, [changed], vocabulary)
                 _compare([after[:number]], [before[:number]], f"depends on token {number + 1}", first=place)
-    if isinstance(model, LeftToRight) and model.likelihood == "exact":
-        shortest = min(texts, key=lambda item: len(item.ids))
-        for place in range(len(shortest.ids)):
-            total = float(_all_scores(model, shortest, place, vocabulary).double().exp().sum())
+    if reads_in_order and model.likelihood == "exact":
+        shortest = min(texts, key=lambda item: len(_ids(item)))
+        for place, number in enumerate(_targets(shortest)):
+            items = [_with_token(shortest, place, token) for token in range(vocabulary.size)]
+            parts = [items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE)]
+            scores = [of_item[number] for part in parts for of_item in scores_of(model, part, vocabulary)]
+            total = float(torch.stack(scores).double().exp().sum())
             if abs(total - 1) > TOLERANCE:
-                raise AssertionError(f"The probabilities of all tokens in place {place + 1} sum to {total:.6f}.")
+                raise AssertionError(f"The probabilities of all tokens in place {number + 1} sum to {total:.6f}.")
     model = model.float()  # as a checkpoint is loaded
     saved, loaded = (scores_of(each, texts, vocabulary) for each in (model, loaded_again(model)))
     _compare(loaded, saved, "is another one after saving and loading")
 
 
 @torch.no_grad()
-def scores_of(model: LanguageModel, items: Sequence[TokenItem], vocabulary: Vocabulary) -> list[Float[Tensor, " _"]]:
+def scores_of(model: LanguageModel, items: Sequence[Item], vocabulary: Vocabulary) -> list[Float[Tensor, " _"]]:
     """The log-probabilities (nats) that `forward` gives the targets of each item, in one batch."""
-    targets = sum(len(item.ids) + 1 for item in items)
+    targets = sum(len(_ids(item)) + 1 for item in items)
     batch: Any = model.collate(ItemBatch(items, targets, vocabulary, global_items=len(items)))
     batch = batch.to(model.device)
     return [row[here] for row, here in zip(model(batch), batch.is_word, strict=True)]
@@ -83,23 +92,31 @@ def loaded_again(model: System) -> System:
     return loaded.eval()
 
 
-def _changed(item: TokenItem, texts: Sequence[TokenItem]) -> Iterator[TokenItem]:
-    """An item with another token of the texts in its first place, in its second, and so on."""
-    known = np.unique(np.concatenate([text.ids for text in texts]))
-    others = known[(np.searchsorted(known, item.ids) + 1) % len(known)]
-    for place, other in enumerate(others):
-        yield replace(item, ids=np.where(np.arange(len(item.ids)) == place, other, item.ids), view=None)
+def _ids(item: Item) -> Int[np.ndarray, " tokens"]:
+    """The tokens of a sentence, or of a document's sentences one after the other."""
+    return item.ids if isinstance(item, TokenItem) else np.concatenate(item.sentences)
 
 
-def _all_scores(
-    model: LanguageModel, item: TokenItem, place: int, vocabulary: Vocabulary
-) -> Float[Tensor, " vocabulary"]:
-    """The score that each token has in one place of an item."""
-    ids = np.tile(item.ids, (vocabulary.size, 1))
-    ids[:, place] = np.arange(vocabulary.size)
-    items = [replace(item, ids=row, view=None) for row in ids]
-    chunks = [scores_of(model, items[start : start + AT_ONCE], vocabulary) for start in range(0, len(items), AT_ONCE)]
-    return torch.stack([scores[place] for chunk in chunks for scores in chunk])
+def _targets(item: Item) -> Int[np.ndarray, " tokens"]:
+    """The place of each token among an item's scores; in a document the ends of sentences have some too."""
+    lengths = [len(item.ids)] if isinstance(item, TokenItem) else [len(ids) for ids in item.sentences]
+    return np.arange(sum(lengths)) + np.repeat(np.arange(len(lengths)), lengths)
+
+
+def _with_token(item: Any, place: int, token: int) -> Any:  # noqa: ANN401, an `Item`
+    """The item with another token in a place, and what `collate` sees of it made anew."""
+    ids = np.where(np.arange(len(_ids(item))) == place, token, _ids(item))
+    if isinstance(item, TokenItem):
+        return replace(item, ids=ids, view=None)
+    return replace(item, sentences=np.split(ids, np.cumsum([len(sentence) for sentence in item.sentences])[:-1]))
+
+
+def _changed(item: Item, texts: Sequence[Item]) -> Iterator[tuple[int, Item]]:
+    """An item with another token of the texts in its first place, in its second, and so on; and the place's target."""
+    known = np.unique(np.concatenate([_ids(text) for text in texts]))
+    others = known[(np.searchsorted(known, _ids(item)) + 1) % len(known)]
+    for place, (number, other) in enumerate(zip(_targets(item).tolist(), others.tolist(), strict=True)):
+        yield number, _with_token(item, place, other)
 
 
 def _compare(found: Sequence[Tensor], expected: Sequence[Tensor], what: str, *, first: int = 0) -> None:

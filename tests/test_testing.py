@@ -5,12 +5,14 @@ import pytest
 import torch
 from torch import nn
 
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, SegmentItem, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
+from depgen.language_models.document import DocumentLanguageModel, DocumentOutput
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.testing import check_system
 
 VOCABULARY = Vocabulary.of_words("abcdefgh")
+WITH_START = Vocabulary.of_words("abcdefgh", specials=["start"])
 ITEMS = [TokenItem(0, np.array([3, 4, 5, 6]), heads=np.array([2, 0, 4, 2])), TokenItem(1, np.array([7, 3]))]
 
 
@@ -67,3 +69,28 @@ def test_a_fault_is_named(fault, message):
     items = ITEMS[:1] if fault == "tokens" else ITEMS  # a batch of unlike lengths shows it too
     with pytest.raises(AssertionError, match=message):
         check_system(Own(VOCABULARY.size, fault), items, VOCABULARY)
+
+
+@pytest.mark.parametrize("looks_ahead", [False, True])
+def test_a_system_that_sees_later_sentences_is_found(looks_ahead):
+    class OwnOfDocuments(DocumentLanguageModel):
+        """The next token from the last one; with a fault, from the sentences that follow too."""
+
+        def __init__(self):
+            super().__init__()
+            self.save_hyperparameters()
+            self.table, self.output = nn.Embedding(WITH_START.size, 5), nn.Linear(5, WITH_START.size)
+
+        def encode(self, batch):
+            embedded = self.table(batch.inputs)
+            later = embedded[:, 1:].sum((1, 2)) if looks_ahead else 0 * embedded[:, 0, 0]
+            here = torch.arange(embedded.shape[1]) == 0
+            return DocumentOutput(embedded + here[:, None, None] * later[:, None, None])
+
+    torch.manual_seed(0)
+    documents = [SegmentItem(0, [np.array([4, 5]), np.array([6, 7, 8])]), SegmentItem(1, [np.array([7, 4])])]
+    if not looks_ahead:
+        check_system(OwnOfDocuments(), documents, WITH_START)
+        return
+    with pytest.raises(AssertionError, match="token 1 of item 1 depends on token 4"):
+        check_system(OwnOfDocuments(), documents[:1], WITH_START)

@@ -79,13 +79,14 @@ def pruned(
     also: Bool[Tensor, " candidates"] | None = None,
     also_size: int = 0,
     enough: int | None = None,
+    ranked: int | None = None,
 ) -> Survivors:
     """The `beam_size` best candidates of each item; of equal ones the earlier row's, then the earlier candidate.
 
     `scores` are those of the hypotheses so far, `log_probs` of each candidate of each. One of -inf never survives. Of
     the candidates in `also`, the `also_size` best survive in any case; and where `enough` of these survive, none
-    survives that is worse than the last of them. A GPU is waited for once, whatever the sizes: all is computed for as
-    many candidates of each row as might survive.
+    survives that is worse than the last of them. A GPU is waited for once, whatever the sizes: of each row as many
+    candidates are `ranked` as might survive. Where the last of them does, and others are as likely, more are ranked.
 
     Raises:
         UserError: all candidates of an item have -inf, or one has NaN.
@@ -95,61 +96,53 @@ def pruned(
     >>> best.rows.tolist(), best.candidates.tolist(), best.scores.tolist()
     ([0, 1], [0, 0], [-1.0, -2.0])
     """
-    device, number = log_probs.device, log_probs.size(1)
-    possible = log_probs.masked_fill(scores.isneginf()[:, None], -torch.inf)
-    most = number if also_size else min(beam_size, number)
-    candidates, diverged = _likeliest(possible, most)
-    added = F.pad(log_probs, (0, 1), value=-torch.inf).gather(1, candidates)
+    (number_of_rows, number), device = log_probs.shape, log_probs.device
+    most = number if also_size else min(ranked or beam_size, number)
+    if most < number:
+        highest = log_probs.topk(most + 1, 1)  # of those that equal the last, any; NaN comes first
+        candidates = highest.indices[:, :most].sort(1).values
+        added, (last, following) = log_probs.gather(1, candidates), highest.values[:, -2:].unbind(1)
+        tied = torch.where(last == following, scores + last.to(scores.dtype), torch.nan)
+    else:
+        added, candidates = log_probs, torch.arange(number, device=device).expand(number_of_rows, -1)
+        tied = torch.full_like(scores, torch.nan)
+    added = added.masked_fill(scores.isneginf()[:, None], -torch.inf)
     totals = (scores[:, None] + added.to(scores.dtype)).flatten()
-    rows, candidates = torch.arange(len(totals), device=device) // most, candidates.flatten()
     order = totals.sort(descending=True, stable=True).indices
-    order = order[items[rows[order]].sort(stable=True).indices]
-    rows, candidates, totals = rows[order], candidates[order], totals[order]
+    order = order[items[order // most].sort(stable=True).indices]
+    rows, candidates, totals = order // most, candidates.flatten()[order], totals[order]
     of_items, places = items[rows], torch.arange(len(order), device=device)
     begins = F.pad(of_items.diff() > 0, (1, 0), value=True)
     first = (places * begins).cummax(0).values  # the place where the item begins
-    stays = (places - first < beam_size) & (candidates < number)
+    stays = (places - first < beam_size) & ~totals.isneginf()
+    is_open = stays & (totals == tied[rows])  # as likely as one that is not ranked
     if also is not None:
-        named = F.pad(also, (0, 1))[candidates]
-        stays |= named & (_counted(named, first) <= also_size)
+        named = also[candidates]
+        stays |= named & (_counted(named, first) <= also_size) & ~totals.isneginf()
         if enough is not None:
             rank = _counted(named & stays, first)
             last = torch.where(named & stays & (rank == enough), totals, -torch.inf)
             least = torch.full_like(totals, -torch.inf).scatter_reduce(0, first, last, "amax")
             stays &= totals >= least[first]
     columns = torch.stack((rows, candidates, of_items))
-    on_cpu = torch.cat((columns, stays[None], diverged.expand(1, len(order)))).cpu()  # all that a GPU is waited for
-    if bool(on_cpu[4].any()):
+    on_cpu = torch.cat((columns, torch.stack((stays, totals.isnan(), is_open)))).cpu()  # all that a GPU is waited for
+    survives, is_nan, is_open = on_cpu[3:].bool()
+    if bool(is_nan.any()):
         raise UserError("The log-probability of a candidate is NaN: the model has diverged, or its scores overflow.")
-    survive = on_cpu[3].bool()
-    if empty := {*on_cpu[2].tolist()} - {*on_cpu[2, survive].tolist()}:
-        hypotheses = int((on_cpu[2] == min(empty)).sum()) // most
+    if bool(is_open.any()):
+        return pruned(
+            scores, log_probs, items, beam_size=beam_size, also=also, also_size=also_size, enough=enough,
+            ranked=2 * most,
+        )  # fmt: skip
+    counts = torch.bincount(on_cpu[2])
+    left = torch.bincount(on_cpu[2, survives], minlength=len(counts))
+    if bool((is_empty := (counts > 0) & (left == 0)).any()):
+        item = int(is_empty.nonzero()[0])
         raise UserError(
-            f"item {min(empty)}: all candidates of its {hypotheses} hypotheses have the log-probability -inf, so "
-            "that its beam would be empty. Widen the beam, or leave the item out."
+            f"item {item}: all candidates of its {int(counts[item]) // most} hypotheses have the log-probability "
+            "-inf, so that its beam would be empty. Widen the beam, or leave the item out."
         )
-    return Survivors(columns, on_cpu[:3], totals).of(survive)
-
-
-def _likeliest(
-    log_probs: Float[Tensor, "rows candidates"], most: int
-) -> tuple[Int[Tensor, "rows most"], Bool[Tensor, ""]]:
-    """The `most` likeliest candidates of each row in ascending order, of equal ones the earlier; whether any is NaN.
-
-    In place of those of -inf comes the number of candidates.
-    """
-    number = log_probs.size(1)
-    places = torch.arange(number, device=log_probs.device)
-    if most == number:
-        return torch.where(log_probs.isneginf(), number, places), log_probs.isnan().any()
-    highest = log_probs.topk(most, 1)  # of those that equal the last, any; NaN comes first
-    least = highest.values[:, -1:]
-    above = highest.values > least
-    equal = (log_probs == least) & ~least.isneginf()
-    earliest = torch.where(equal, (number - places).float(), 0.0).topk(most, 1).values.long()
-    fits = (earliest > 0) & (places[:most] < most - above.sum(1, keepdim=True))
-    both = torch.cat((highest.indices.where(above, number), (number - earliest).where(fits, number)), 1)
-    return both.sort(1).values[:, :most], highest.values.isnan().any()
+    return Survivors(columns, on_cpu[:3], totals).of(survives)
 
 
 def _counted(which: Bool[Tensor, " places"], first: Int[Tensor, " places"]) -> Int[Tensor, " places"]:

@@ -4,12 +4,13 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import Batch, ItemBatch, TokenItem
+from depgen.data.batch import Batch, ItemBatch, SegmentItem, TokenItem
 from depgen.data.stream import Segments, StreamColumns
 from depgen.errors import UserError
 from depgen.evaluation.unit_scores import score_documents
@@ -72,10 +73,13 @@ def a_checkpoint_holds_it(model: LanguageModel, folder: Path) -> None:
 
 
 def the_check_for_systems_of_ones_own_passes(model: LanguageModel, folder: Path) -> None:
-    """`check_system` on items; a system of documents reads others."""
-    texts = [TokenItem(place, np.concatenate(document).astype(np.int32)) for place, document in enumerate(DOCUMENTS)]
-    if not isinstance(model, DocumentLanguageModel):
-        check_system(model, texts, vocabulary_of(model))
+    """`check_system` on sentences, or on documents."""
+    items: list[Any] = [
+        TokenItem(place, np.concatenate(document).astype(np.int32)) for place, document in enumerate(DOCUMENTS)
+    ]
+    if isinstance(model, DocumentLanguageModel):
+        items = [SegmentItem(place, list(map(np.array, document))) for place, document in enumerate(DOCUMENTS)]
+    check_system(model, items, vocabulary_of(model))
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
