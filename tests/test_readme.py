@@ -432,7 +432,8 @@ def test_jobs_of_a_cluster_and_sweeps_name_what_there_is():
     table = load_definition(re.search(r"reproduce (\w+)", script)[1])
     rows = re.search(r"rows=\((.*?)\)", script)[1].split()
     assert {*rows} <= {row.slug for row in table.rows}
-    assert int(re.search(r"array=0-(\d+)", script)[1]) + 1 == len(rows) * len(table.seeds_at("small"))
+    seeds = re.search(r"seeds=\((.*?)\)", script)[1].split()
+    assert int(re.search(r"array=0-(\d+)", script)[1]) + 1 == len(rows) * len(seeds)
     sweep = yaml.safe_load(block("yaml", "training", "program:"))
     options = [f"--{name}={each['values'][0]}" for name, each in sweep["parameters"].items()]
     command = [each for each in sweep["command"] if each not in ("depgen", "--wandb", "online", "${args}")]
