@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from depgen.data.experiment import data_of
+from depgen.data.tokenization import words_of
 from depgen.data.vocabulary import EOS_WORD, word_counts
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import encode_documents
@@ -29,6 +30,7 @@ from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figur
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
 
@@ -155,16 +157,26 @@ def _training_text(config: Path) -> tuple[Counter[str], Reading]:
 
 
 def _frequencies(name: str | Path, documents: Sequence[TextDocument]) -> list[int | None]:
-    """How often each word of documents is in a training text; None of words that this leaves out."""
+    """How often each word of documents is in a training text; None of words that this leaves out.
+
+    A word between blanks is cut as the training text was, and has the count of its rarest part.
+    """
     kind, place = located(name)
     if kind == "pretrained":
         raise UserError(f"frequency: expected a run or the YAML file of an experiment, found the pretrained {place}.")
     counts, reading = _training_text(place if place.is_file() else place / "config.yaml")
     frequencies = list[int | None]()
-    for sentence in chain.from_iterable(document.sentences for document in documents):
-        kept = reading.kept(sentence)
-        words = iter(reading.spelt(sentence, kept))
-        frequencies += [counts[next(words)] if keep else None for keep in kept]
+    for document in documents:
+        cuts = document.by_spaces and reading.tokens == "rules"
+        for sentence in document.sentences:
+            parts = [words_of(word, "rules") if cuts else (word,) for word in sentence.words]
+            cut = Sentence(tuple(chain.from_iterable(parts))) if cuts else sentence
+            kept = reading.kept(cut)
+            words = iter(reading.spelt(cut, kept))
+            numbers = iter([counts[next(words)] if keep else None for keep in kept])
+            for own in parts:
+                known = [number for number in islice(numbers, len(own)) if number is not None]
+                frequencies.append(min(known, default=None))
     return frequencies
 
 

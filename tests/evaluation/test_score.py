@@ -151,6 +151,9 @@ def test_frequencies_are_counts_in_a_training_text(tmp_path, steps, documents, e
     assert own["frequency"].tolist()[:-1] == [*expected[:3], 1, rarest]
     rows = rows_of(score(text=text, run="causal", tokens="rules", frequency=str(config)))
     assert [row["frequency"] for row in rows] == [*expected, None]
+    at_blanks = rows_of(score(text=text, run="causal", tokens="whitespace", frequency=str(config)))
+    assert [row["word"] for row in at_blanks] == ["The", "owl", "cat", "didn't", "mat.", "<eos>"]
+    assert [row["frequency"] for row in at_blanks] == [*expected[:3], 1, rarest, None]
 
 
 def test_frequencies_are_not_those_of_a_pretrained_model(tmp_path):

@@ -99,8 +99,9 @@ def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Mea
 def read_pairs(path: Path | None = None) -> pd.DataFrame:
     """The pairs of a file, or of all files in a folder; by default of BLiMP under `$DEPGEN_DATA/blimp`.
 
-    Columns `good`, `bad`, `paradigm` (by default the name of the file), `phenomenon` (by default the paradigm), `id`
-    (by default the line) and what else the files say of a pair; the index is file and line. `.gz` is unpacked.
+    Columns `good`, `bad`, `paradigm` (by default the `condition`, or else the name of the file), `phenomenon` (by
+    default the paradigm), `id` (by default the line) and what else the files say of a pair; the index is file and line.
+    `.gz` is unpacked.
     """
     if path is not None and str(path) in GENERATED:
         drawn = enumerate(GENERATED[str(path)](), start=1)
@@ -148,7 +149,7 @@ def _pair(row: Mapping[str, Any], file: Path, line: int) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise UserError(f"{file}:{line}: expected text as {name}, found {value!r:.40}.")
         pair[column] = " ".join(str(value).split()) if column in ("good", "bad") else str(value)
-    pair["paradigm"] = pair["paradigm"] or unpacked(file).stem
+    pair["paradigm"] = pair["paradigm"] or str(pair.get("condition") or unpacked(file).stem)
     pair["phenomenon"] = pair["phenomenon"] or pair["paradigm"]
     pair["id"] = pair["id"] or str(line)
     return pair

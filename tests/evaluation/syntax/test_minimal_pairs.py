@@ -193,6 +193,14 @@ def test_columns_of_any_kind_of_file(tmp_path, begin, end, separator, ending):
     assert facts(path) == [(f"{path}:2", 'The "cat" sleeps .', "The cat sleep .", "own", "own", "2")]
 
 
+def test_conditions_are_paradigms_where_nothing_else_is(tmp_path):
+    path = tmp_path / "own.tsv"
+    path.write_text("good\tbad\tcondition\na\tb\tnpi\nc\td\tagreement\n")
+    assert read_pairs(path)[["paradigm", "phenomenon", "condition"]].values.tolist() == [["npi"] * 3, ["agreement"] * 3]
+    path.write_text("good\tbad\tcondition\tparadigm\na\tb\tnpi\tp\n")
+    assert read_pairs(path)[["paradigm", "condition"]].values.tolist() == [["p", "npi"]]
+
+
 def test_all_files_of_a_folder_are_read_and_blimp_is_the_default(tmp_path, monkeypatch):
     folder = tmp_path / "blimp"
     folder.mkdir()
