@@ -269,13 +269,14 @@ class CorpusData(L.LightningDataModule, ABC):
                 "words by `tokens: rules` of the corpus's format, as depgen.data.corpora.RawText does.",
                 self.corpus.name, marked, len(words),
             )  # fmt: skip
-        cut, documents = open_ends(self._table("train"))
-        if tokens_of(self.corpus) == "rules" and cut > WRAPPED * documents:
-            logger.warning(
-                "%s: %d of %d training documents end within a sentence, as in text whose lines are wrapped. A document "
-                "of raw text is a line: join the lines of each paragraph.",
-                self.corpus.name, cut, documents,
-            )  # fmt: skip
+        if tokens_of(self.corpus) == "rules" and form_of(self.corpus) in (None, "as_is", "lower"):
+            cut, documents = open_ends(self._table("train"))
+            if cut > WRAPPED * documents:
+                logger.warning(
+                    "%s: %d of %d training documents end within a sentence, as in text whose lines are wrapped. A "
+                    "document of raw text is a line: join the lines of each paragraph.",
+                    self.corpus.name, cut, documents,
+                )  # fmt: skip
 
     def _warn_of_untrained_unk(self) -> None:
         train, valid = self.split("train"), self.split("valid")

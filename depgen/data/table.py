@@ -263,9 +263,13 @@ def open_ends(table: Any) -> tuple[int, int]:  # noqa: ANN401
     """
     import pyarrow.compute as pc
 
-    ends = [" ".join(words[-2:]) for words in table.data["words"].slice(0, 10_000).to_pylist()]
-    closed = pc.match_substring_regex(ends, r"[.!?…:][\"'”’)\s]*$")
-    return len(ends) - (pc.sum(closed).as_py() or 0), len(ends)
+    ends = np.cumsum(pc.list_value_length(table.data["words"].slice(0, 10_000)).to_numpy())
+    last, before = (first_words(table).take(np.maximum(ends - back, 0)) for back in (1, 2))
+    closed = pc.match_substring_regex(last, r"[.!?…:][\"'”’)]*$").to_numpy()
+    closed |= pc.match_substring_regex(last, r"^[\"'”’)]+$").to_numpy() & (
+        pc.match_substring_regex(before, r"[.!?…:]$").to_numpy()
+    )
+    return int((~closed).sum()), len(ends)
 
 
 def sizes_of(table: Any) -> TableSizes:  # noqa: ANN401

@@ -95,22 +95,28 @@ def word_spans(text: str, tokens: Tokens) -> list[Span]:
     """
     if tokens == "whitespace":
         return [word.span() for word in _NOT_BLANK.finditer(text)]
-    composed, places = _composed(text)
-    spans = ((token.idx, token.idx + len(token)) for token in _english().tokenizer(composed) if not token.is_space)
-    return [(places[first], places[last]) for first, last in spans]
+    composed, spans = _composed(text)
+    cut = (token for token in _english().tokenizer(composed) if not token.is_space)
+    return [_span_of(spans, token.idx, token.idx + len(token)) for token in cut]
 
 
-def _composed(text: str) -> tuple[str, Sequence[int]]:
-    """A text in NFC, and the place in the text of each of its characters and of its end."""
+def _composed(text: str) -> tuple[str, Sequence[Span]]:
+    """A text in NFC, and the characters of the text that each of its characters stands for."""
     if unicodedata.is_normalized("NFC", text):
-        return text, range(len(text) + 1)
+        return text, [(place, place + 1) for place in range(len(text))]
     starts = [
         place for place, character in enumerate(text)
-        if place == 0 or not (unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff")
+        if place == 0 or text[place - 1].isspace()
+        or not (unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff")
     ]  # fmt: skip
-    parts = [unicodedata.normalize("NFC", text[start:end]) for start, end in pairwise([*starts, len(text)])]
-    places = [start for start, part in zip(starts, parts, strict=True) for _ in part]
-    return "".join(parts), [*places, len(text)]
+    clusters = list(pairwise([*starts, len(text)])) if text else []
+    parts = [unicodedata.normalize("NFC", text[start:end]) for start, end in clusters]
+    return "".join(parts), [cluster for cluster, part in zip(clusters, parts, strict=True) for _ in part]
+
+
+def _span_of(spans: Sequence[Span], first: int, last: int) -> Span:
+    """The characters of a text that a part of its composed form stands for."""
+    return spans[first][0], spans[last - 1][1]
 
 
 def sentences_of(text: str, splitter: SentenceSplitter) -> list[str]:
@@ -132,12 +138,13 @@ def sentence_spans(text: str, splitter: SentenceSplitter) -> list[Span]:
     """
     spans, start = list[Span](), 0
     for line in text.split("\n"):
-        composed, places = _composed(line)
+        composed, own = _composed(line)
         for first, last in _sentences_of_line(composed, splitter):
             sentence = composed[first:last].strip()
             if sentence:
                 first = composed.index(sentence, first)
-                spans.append((start + places[first], start + places[first + len(sentence)]))
+                begin, end = _span_of(own, first, first + len(sentence))
+                spans.append((start + begin, start + end))
         start += len(line) + 1
     return spans
 

@@ -85,8 +85,8 @@ def pruned(
 
     `scores` are those of the hypotheses so far, `log_probs` of each candidate of each. One of -inf never survives. Of
     the candidates in `also`, the `also_size` best survive in any case; and where `enough` of these survive, none
-    survives that is worse than the last of them. A GPU is waited for once, whatever the sizes: of each row as many
-    candidates are `ranked` as might survive. Where the last of them does, and others are as likely, more are ranked.
+    survives that is worse than the last of them. Of each row as many candidates are `ranked` as might survive, and a
+    GPU is waited for once. Where the last of them survives, and others are as likely, all is done again with more.
 
     Raises:
         UserError: all candidates of an item have -inf, or one has NaN.

@@ -48,9 +48,9 @@ def parse(
     A parser of graphs, such as a run of GiLT or DTG, writes DEPS alone.
 
     Args:
-        input: text, one sentence a line (or, by runs of raw text, a paragraph); CoNLL-U with trees or without; SDP,
-            whose identifiers the output keeps; JSON lines with `sentences` or `text`; or a table (`.csv`, `.tsv`) with
-            a column `sentence` or `text`. `.gz` is unpacked.
+        input: text, one sentence a line (a run that has learnt from sentences of raw text cuts lines into sentences);
+            CoNLL-U with trees or without; SDP, whose identifiers the output keeps; JSON lines with `sentences` or
+            `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`. `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run. Several
             runs that give trees and differ in their seed alone parse by their consensus, the mean of their
             probabilities of heads.

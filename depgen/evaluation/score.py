@@ -4,7 +4,6 @@ import logging
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from depgen.errors import UserError
 from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
 from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, with_perplexities
 from depgen.evaluation.system import System, load
-from depgen.evaluation.text_documents import TextDocument, document_of, documents_of, read_documents
+from depgen.evaluation.text_documents import documents_of, read_documents
 from depgen.language_models.base import Masking
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
@@ -62,9 +61,10 @@ def score(
     `<eos>` counted as one; unknown words are scored as `<unk>`, and counted.
 
     Args:
-        file: text, one sentence a line (or, by runs of sentences of raw text, a paragraph), blank lines between
-            documents; CoNLL-U or SDP; JSON lines with `sentences` or `text`; or a table (`.csv`, `.tsv`) with a column
-            `sentence` or `text`, a document a row. Other fields or columns, such as item and condition, become columns.
+        file: text, one sentence a line and blank lines between documents; a run that has learnt from single sentences
+            of raw text cuts each line into sentences; CoNLL-U or SDP; JSON lines with `sentences` or `text`; or a table
+            (`.csv`, `.tsv`) with a column `sentence` or `text`, a document a row. Other fields or columns, such as item
+            and condition, become columns.
             `.gz` is unpacked.
         text: the text itself in place of a file.
         run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
@@ -130,12 +130,10 @@ def score(
         documents = documents_of(text, system.reading, tokens)
     elif file is None:
         raise UserError("Expected a file, or a text by --text, found neither.")
-    elif by == "own_word" and (tokens or system.reading.tokens) == "rules":
-        by_blanks = read_documents(file, input_format=input_format, tokens=tokens and "whitespace", tags=tags)
-        documents = [_cut_by_rules(document) if document.by_spaces else document for document in by_blanks]
     else:
         documents = read_documents(
             file, reading=system.reading, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold",
+            with_blanks=by == "own_word",
         )  # fmt: skip
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
@@ -153,12 +151,6 @@ def score(
     )  # fmt: skip
     _report(sums(words), words.attrs["beam_size"], system, unit, as_documents=system.reads_documents(reads))
     return written([score_table(words, documents, by=by or "word", unit=unit)], output=output, json=json)
-
-
-def _cut_by_rules(document: TextDocument) -> TextDocument:
-    """A file's document with its words cut by rules, which keeps where blanks were; its sentences stay the same."""
-    cut = document_of(document.text, name=document.identifier, tokens="rules")
-    return replace(document, sentences=cut.sentences, spans=cut.spans, by_spaces=False)
 
 
 def _report(totals: pd.DataFrame, beam: int | None, system: System, unit: Unit, *, as_documents: bool) -> None:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 class System(Trained):
     """A system in evaluation mode; `depgen.load` makes it.
 
-    Texts are a string or a list of strings, and results are in their order. Each line of a string is a sentence;
-    it is cut into sentences where a run has learnt from sentences of raw text, unless a dictionary calls it `sentence`.
-    It is cut into words at white space (`tokens="whitespace"`) or by rules for English (`tokens="rules"`), by default
-    as the run's corpus was. No result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is
-    refused by `UserError`.
+    Texts are a string or a list of strings, and results are in their order. Each line of a string is one sentence,
+    but runs that have learnt from sentences of raw text cut lines into sentences, unless a dictionary calls the text
+    `sentence`. Words are cut at white space (`tokens="whitespace"`) or by rules for English (`tokens="rules"`), by
+    default as the run's corpus was. No result depends on `batch_size` or `tokens_per_batch`. What a kind of system
+    can't do is refused by `UserError`.
     """
 
     def score(

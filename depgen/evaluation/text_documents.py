@@ -160,6 +160,7 @@ def read_documents(
     tokens: Tokens | None = None,
     tags: TagColumn | None = None,
     trees: bool = False,
+    with_blanks: bool = False,
 ) -> list[TextDocument]:
     """The documents of a file.
 
@@ -173,6 +174,7 @@ def read_documents(
         tokens: (text, JSON and tables) words are separated by white space, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
         trees: (CoNLL-U) read sentences with their trees.
+        with_blanks: of words that rules cut, keep where blanks were in each sentence.
 
     Raises:
         UserError: the file is missing, holds no sentence, or does not read as said (line named).
@@ -183,7 +185,8 @@ def read_documents(
     if kind == "sdp":
         blocks = read_sdp_blocks(path)
         return [TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,)) for block in blocks]
-    splitter, cut = reading.rules(tokens)
+    splitter, tokens = reading.rules(tokens)
+    cut: Tokens = "whitespace" if with_blanks else tokens
     of_texts: SentenceSplitter = "rules" if splitter == "lines" else splitter  # a cell or field has no lines
     if kind == "text":
         documents = list(_of_text(path, splitter, cut))
@@ -193,7 +196,15 @@ def read_documents(
         documents = list(_of_columns(path, kind, of_texts, cut))
     if not documents:
         raise UserError(f"{path}: expected at least one sentence, found none.")
-    return [replace(document, by_spaces=cut == "whitespace") for document in documents]
+    if with_blanks and tokens == "rules":
+        return [_cut_by_rules(document) for document in documents]
+    return [replace(document, by_spaces=tokens == "whitespace") for document in documents]
+
+
+def _cut_by_rules(document: TextDocument) -> TextDocument:
+    """A document of words between blanks with its words cut by rules; its sentences stay the same."""
+    cut = document_of(document.text, name=document.identifier, tokens="rules")
+    return replace(document, sentences=cut.sentences, spans=cut.spans)
 
 
 def _of_text(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:

@@ -60,7 +60,7 @@ class DepgenScorer(LMScorer):  # type: ignore[misc]
         return self._scored([*map(str.__add__, before, own)], [*map(len, before)], with_end=eos_token)
 
     def _scored(self, texts: list[str], begins: list[int] | None, *, with_end: bool) -> list[Words]:
-        words = self.system.score(texts)
+        words = self.system.score([{"sentence": text} for text in texts])  # none is cut into sentences
         words = words[(words["tokens"] > 0) & (with_end | ~words["is_end"])]
         if begins is not None:
             words = words[words["start"] >= words["document"].map(dict(enumerate(begins, start=1)))]

@@ -10,6 +10,7 @@ import torch
 from depgen.annotation.controls import GoldTrees, LeftChain
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.corpora import RawText, TextLines
+from depgen.data.steps import BareWords, SingleSentences
 from depgen.data.stream import Segments, StreamColumns
 from depgen.data.text import TextData
 from depgen.data.vocabulary import (
@@ -195,6 +196,10 @@ def test_wrapped_lines_of_raw_text_are_warned_of_at_fit(ends, cut, tmp_path, cap
     warned = [record.getMessage() for record in caplog.records if "within a sentence" in record.getMessage()]
     assert len(warned) == (cut > 0)
     assert all(f": {cut} of 5 training documents" in message for message in warned)
+    caplog.clear()
+    bare = RawText(str(tmp_path), valid="train.txt", test="train.txt", steps=(SingleSentences(), BareWords()))
+    TextData(bare, vocabulary=WordVocabulary()).setup("fit")
+    assert "within a sentence" not in caplog.text, "marks were left out"
 
 
 def test_raw_text_has_pieces_of_words_by_default(tmp_path):

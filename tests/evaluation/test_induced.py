@@ -2,16 +2,20 @@ import pickle
 import shutil
 
 import pytest
+import torch
 import yaml
 
-from depgen.data.corpora import Ewt
+from depgen.cli import main
+from depgen.data.batch import ItemBatch
+from depgen.data.corpora import Ewt, TextLines
 from depgen.data.table import AnnotatedSplit
+from depgen.data.text import TextData
 from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.induced import InducedGraphs, InducedTrees
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
-from depgen.training.runs import named_checkpoint
+from depgen.training.runs import named_checkpoint, read_record
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
@@ -116,6 +120,45 @@ def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):
     below, elsewhere = (InducedTrees(str(tmp_path / path)) for path in ("runs/udgn/small", "copied/udgn"))
     assert below.scheme.startswith("induced by udgn/small (")
     assert elsewhere.scheme.startswith("induced by udgn (")
+
+
+@pytest.mark.slow
+def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
+    backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
+    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "emnlp_news"}}
+    settings = {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": {
+            "class_path": "depgen.models.gilt.GiLT",
+            "init_args": {
+                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
+                "feature_size": 4,
+                "beam_size": 2,
+            },
+        },
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {
+                "corpus": lines,
+                "annotator": {"class_path": TREES, "init_args": {"run": str(parsing_run)}},
+                "vocabulary": {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 280}},
+            },
+        },
+    }
+    (tmp_path / "gilt.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["fit", "--config", str(tmp_path / "gilt.yaml")]) == 0
+    (run,) = (tmp_path / "gilt").iterdir()
+    assert read_record(run)["trees"].startswith("induced by ")
+    data = TextData(TextLines("emnlp_news"), annotator=InducedTrees(str(parsing_run)))
+    data.use_vocabulary(run / "vocabulary.json")
+    batch = load_trained(run).model.collate(ItemBatch([data.split("train")[0]], 1, data.vocabulary))
+    words = next(TextLines("emnlp_news").documents("train")).sentences[0].words
+    heads = heads_of(InducedTrees(str(parsing_run)), *words)
+    later = [max(head, word) for word, head in enumerate(heads, start=1)]
+    assert batch.counts[0].tolist() == [later.count(word) for word in range(1, len(words) + 1)]
+    pairs = [[head, word] for word, head in enumerate(heads, start=1) if head < word]
+    assert (batch.from_earlier[0].nonzero() + torch.tensor([1, 0])).flip(1).tolist() == pairs
 
 
 def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):

@@ -141,6 +141,19 @@ def test_sdp_and_tables_are_parsed_by_their_words(parsing_run, tmp_path, capsys)
     assert [row[6] for row in of_table[2][2:]] == [row[6] for row in of_sdp[2:]]
 
 
+@pytest.mark.slow
+def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
+    path = tmp_path / "a.conllu"
+    row = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n"
+    path.write_text(row.format(1, "dogs", "NOUN") + row.format(2, "or", "PUNCT") + row.format(3, "cats", "NOUN"))
+    by_tag = rows(parsed(capsys, "parse", "--input", path, "--run", "udgn", "--tags", "upos"))[0]
+    assert by_tag[2][6] == "1"
+    by_form = rows(parsed(capsys, "parse", "--input", path, "--run", "udgn"))[0]
+    assert [row[6] for row in by_form[1:]] == [
+        str(head) for head in InducedTrees("udgn").annotate([Sentence(("dogs", "or", "cats"))])[0].heads
+    ]
+
+
 def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys, caplog):
     monkeypatch.setattr(parse, "parser_named", lambda name: LeftChain())
     path = tmp_path / "a.txt"

@@ -123,6 +123,22 @@ def test_own_words_are_what_stands_between_blanks(capsys, tmp_path):
         assert "start" not in rows[0]
 
 
+def test_own_words_of_a_file_are_in_the_sentences_that_a_run_reads(tmp_path, monkeypatch):
+    def of_raw_text(*names, **options):
+        system = depgen.load("causal", device="cpu")
+        return replace(system, reading=replace(system.reading, tokens="rules", splitter="sentencizer"))
+
+    monkeypatch.setattr("depgen.evaluation.score.load", of_raw_text)
+    (tmp_path / "a.txt").write_text("The cat ran. It didn't sit.\n")
+    rows, of_text = (
+        rows_of(score(run="causal", by="own_word", **source))
+        for source in ({"file": tmp_path / "a.txt"}, {"text": "The cat ran. It didn't sit."})
+    )
+    assert [row["word"] for row in rows] == ["The", "cat", "ran.", "<eos>", "It", "didn't", "sit.", "<eos>"]
+    assert [row["log_prob"] for row in rows] == pytest.approx([row["log_prob"] for row in of_text], abs=1e-5)
+    assert [row["sentence"] for row in rows] == [1, 1, 1, 1, 2, 2, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("steps", "documents", "expected"),
     [
