@@ -30,6 +30,7 @@ from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figur
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
@@ -164,6 +165,8 @@ def _frequencies(name: str | Path, documents: Sequence[TextDocument]) -> list[in
     kind, place = located(name)
     if kind == "pretrained":
         raise UserError(f"frequency: expected a run or the YAML file of an experiment, found the pretrained {place}.")
+    if place.suffix == ".ckpt":
+        place, _ = named_checkpoint(place)
     counts, reading = _training_text(place if place.is_file() else place / "config.yaml")
     frequencies = list[int | None]()
     for document in documents:

@@ -36,13 +36,12 @@ from depgen.evaluation.corruption import MIN_SENTENCES, ContentWords, Story, cor
 from depgen.evaluation.pretrained import load_pretrained
 from depgen.evaluation.text.judges import pad_right, padded_batches
 from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
-from depgen.locations import runs_root
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.hyper_parameters import plain_settings
 from depgen.training.phases import Phase, Phases, best_value
 from depgen.training.randomness import StepSeed
-from depgen.training.runs import NoRunError, all_runs, best_checkpoint, experiment_name, find_run, read_record
+from depgen.training.runs import NoRunError, best_checkpoint, experiment_name, find_run, read_record
 from depgen.training.schedules import warmup_factor
 
 ROCSTORIES = "union_rocstories"
@@ -384,9 +383,8 @@ def reconstruction_targets(
 
 
 def scorer_of(size: str) -> str:
-    """The runs of UNION that judge the texts of tables of a size: those of that size, else all."""
-    of_size = f"{ROCSTORIES}/{size}"
-    return of_size if all_runs(runs_root() / of_size) else ROCSTORIES
+    """The runs of UNION that judge the texts of tables of a size."""
+    return f"{ROCSTORIES}/{size}"
 
 
 def union_score(
