@@ -6,8 +6,8 @@ Snyder & Barzilay, 2007)? `ending`: does it end with its own last sentence, or w
 al., 2016)? All draws depend on the seed and the words alone, so that systems of any vocabulary get the same questions.
 
 Likelihoods are of whole documents, exact or, from masked systems, pseudo. They are those of `depgen score`: words are
-brought into the form of the text that the run has learnt from, of which a sentence may have none, and documents are cut
-into segments where the run is tested so.
+brought into the form of the text that the run has learnt from, in which a sentence may have no word left, and documents
+are cut into segments where the run is tested so.
 
 The accuracy is that of Ji, Cohn, Kong, Dyer & Eisenstein (2015), Sec. 4.2, after Barzilay & Lapata (2008): a test set
 is drawn from the documents with replacement. Each draw is compared with a shuffle of its sentences; the system chooses
@@ -96,7 +96,9 @@ class CoherenceOptions:
         check_at_least(
             1, max_documents=self.max_documents, sentences=self.sentences, shuffles=self.shuffles,
             insertions=self.insertions, distractors=self.distractors, resamples=self.resamples,
+            tokens_per_batch=self.tokens_per_batch,
         )  # fmt: skip
+        check_at_least(0, seed=self.seed)
         if self.task == "ending" and self.sentences is not None:
             raise UserError(
                 "sentences: a piece of a document does not end where the document does, so that `ending` takes whole "

@@ -84,8 +84,8 @@ class Trained:
         """Raises UserError unless tokens begin and end a text, as in all but some pretrained models."""
         if not self.vocabulary.has_end:
             raise UserError(
-                f"{self.run}: expected a bos_token or eos_token, found neither. Such a model only scores, and without "
-                "bow_correction."
+                f"{self.run}: expected a bos_token or eos_token, found neither. It can score texts, "
+                "but not generate, show states or attention, or use bow_correction."
             )
 
     def reads_documents(self, reads: Reads | None = None) -> bool:

@@ -51,7 +51,7 @@ class Column(_Part):
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         judge: the pretrained model of that measure, which the header names too: a folder, or a name on the hub, that is
-            sought on this machine alone. None takes the usual one. One that a command's options name goes before both.
+            sought on this machine alone. None takes the usual one. A model named on the command line replaces both.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
         published_only: whether only the paper has numbers of it, on data that are not at hand; ours stay empty.
         comparable: whether ours compare with the paper's; if not, no difference is printed.
@@ -120,7 +120,7 @@ class Row(_Part):
         deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
-        core_hours: what each seed of the row takes, training and measures, by size; of sizes where that is known.
+        core_hours: what each seed of the row takes, training and measures, by size; without sizes that were not timed.
         x: the row's place on the axis of `depgen plot series`.
         note: one line for the notes.
     """

@@ -3,6 +3,7 @@ arrangements against reading each by itself."""
 
 import itertools
 import json
+import math
 import types
 from collections import Counter
 from dataclasses import replace
@@ -480,3 +481,21 @@ def test_the_verb_prints_a_row_and_keeps_the_items(trained, monkeypatch, capsys,
     assert (row["name"], row["documents"], row["likelihood"], row["accuracy"]) == ("numbered", 4, "exact", 50)
     first = json.loads(kept.read_text().splitlines()[0])
     assert (first["name"], first["credits"], first["orders"][0]) == ("d0", [0.5] * 6, [0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("context", [CarriedState, ContextToContext, ContextToOutput])
+def test_shuffles_prefer_the_document_as_often_as_all_its_orders_do(context):
+    found, sentences = model(context), CORPUS._documents[0].sentences
+    ids = [encode(VOCABULARY, each.words).ids.tolist() for each in sentences]
+    orders = list(permutations(range(4)))
+    scores = [
+        math.fsum(map(np.sum, found.sentence_log_probs([[ids[place] for place in order]], vocabulary=VOCABULARY)[0]))
+        for order in orders
+    ]
+    expected = np.mean([1.0 if other < scores[0] - 1e-9 else 0.5 * (other <= scores[0] + 1e-9) for other in scores])
+    assert 0 < expected < 1
+    (trial,) = trials(CoherenceOptions(shuffles=4000), Listed([[" ".join(each.words) for each in sentences]]))
+    (own,) = score_trials(found, [trial], vocabulary=VOCABULARY)
+    values = [own[each.candidates] for each in trial.questions]
+    accuracy = np.mean([(first > other) + 0.5 * (first == other) for first, other in values])
+    assert accuracy == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / 4000))

@@ -11,6 +11,7 @@ from depgen.evaluation.corruption import (
     drawn_operations,
     negate,
     negate_sentences,
+    own_antonyms,
     repeat_ngrams,
     repeat_sentences,
     replace_sentences,
@@ -264,3 +265,9 @@ def test_only_content_words_are_swapped(lexicon):
     assert lexicon.is_content("dog", "NN")
     for word, tag in (("was", "VBD"), ("[male]", "NNP"), ("dog", "IN"), ("'s", "NN"), ("3", "NN"), ("n't", "RB")):
         assert not lexicon.is_content(word, tag)
+
+
+def test_the_own_list_goes_both_ways_and_never_to_itself():
+    antonyms = own_antonyms()
+    assert "sad" in antonyms["happy"]
+    assert all(word in antonyms[other] and word != other for word, others in antonyms.items() for other in others)

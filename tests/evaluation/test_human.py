@@ -2,18 +2,21 @@ import csv
 import io
 import itertools
 import json
+import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import rankdata
 
 from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.human import (
     QUESTIONS,
     export,
+    item_means,
     krippendorff_alpha,
     pairwise,
     read_key,
@@ -22,6 +25,7 @@ from depgen.evaluation.human import (
     single,
     write_folder,
 )
+from depgen.metrics.significance import bootstrap_interval
 from tests.evaluation.raters import answer, compared, mixed, side_of
 
 NAN = np.nan
@@ -308,3 +312,48 @@ def test_questionnaires_that_cannot_be_made_are_refused(files, options, message)
     with pytest.raises(UserError, match=message):
         export(**{"texts": ["A=a.txt", "B=b.txt"], "contexts": Path("contexts.txt"), "output": Path("out"), **options})
     assert not Path("out").exists()
+
+
+APART = {"nominal": lambda one, other: one != other, "interval": lambda one, other: (one - other) ** 2}
+
+
+def alpha_by_pairs(ratings, level="nominal"):
+    """1 - observed / expected disagreement, counted pair by pair; a unit's pairs weigh 1 / (its values - 1)."""
+    apart = APART[level]
+    units = [[value for value in unit if not np.isnan(value)] for unit in ratings.T]
+    units = [unit for unit in units if len(unit) > 1]
+    values = [value for unit in units for value in unit]
+    observed = sum(
+        sum(apart(*pair) for pair in itertools.permutations(unit, 2)) / (len(unit) - 1) for unit in units
+    ) / len(values)
+    pairs = list(itertools.permutations(values, 2))
+    return 1 - observed / (sum(apart(*pair) for pair in pairs) / len(pairs))
+
+
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_alpha_is_one_less_observed_over_expected_disagreement(level):
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        ratings = generator.integers(-1, 2, (5, 12)).astype(float)
+        ratings[generator.random(ratings.shape) < 0.3] = NAN
+        assert krippendorff_alpha(ratings, level) == pytest.approx(alpha_by_pairs(ratings, level), abs=1e-12)
+
+
+def test_the_test_is_the_normal_approximation_of_the_rank_sum():
+    units = np.random.default_rng(3).choice([1.0, 0.0, -1.0], (5, 100), p=[0.4, 0.3, 0.3]).mean(axis=0)
+    tested = units[units != 0]
+    ranks = rankdata(abs(tested))
+    # Under no difference each rank has either sign by a fair coin: the signed ranks' sum has variance sum r^2.
+    z = (ranks * np.sign(tested)).sum() / np.sqrt((ranks**2).sum())
+    assert signed_rank(units) == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-9)
+    assert signed_rank(np.array([0.0, 0.0, NAN])) == 1.0
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    generator = np.random.default_rng(7)
+    covered = 0
+    for _ in range(100):  # items differ in how often they are preferred, so that their raters are alike
+        chances = generator.beta(2, 2, 100)
+        share = bootstrap_interval(item_means((generator.random((5, 100)) < chances).astype(float)))
+        covered += share.low <= 0.5 <= share.high
+    assert 88 <= covered <= 99

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import depgen
+from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.trained import located
 from tests.fixtures.make import trained
@@ -212,3 +213,17 @@ def test_the_lines_of_the_guide_run(place, tmp_path, monkeypatch):
     assert names["conllu"].count("\troot\t") == 1
     alone = names["scores"].loc[names["scores"]["document"] == 2, "surprisal"].sum()
     assert names["after"]["surprisal"].sum() != pytest.approx(alone, abs=1e-3)
+
+
+def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(TEXTS))
+    assert main(["score", str(path), "--run", "tiny", "--by", "sentence", "--json", "--device", "cpu"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    expected = sums(depgen.load("tiny", device="cpu").score(TEXTS))
+    assert [row["log_prob"] for row in rows] == pytest.approx(expected, abs=1e-5)
+    options = ["--run", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
+    assert main(["score", str(path), *options]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert {"first_token_entropy", "first_token_rank"} <= {*head.split("\t")}
+    assert float(first.split("\t")[head.split("\t").index("log_prob")]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)

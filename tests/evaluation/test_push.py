@@ -162,3 +162,31 @@ def test_a_push_that_fails_leaves_nothing_and_no_link_is_followed(place, run, tm
     with pytest.raises(ZeroDivisionError):
         push(str(run), to=tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"linked", "secret.yaml"}
+
+
+@pytest.mark.slow
+def test_other_verbs_read_the_folder(run, pushed, capsys):
+    assert main(["test", "--run", str(pushed)]) == 0, capsys.readouterr().err
+    said = dict(line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line)
+    expected = json.loads((run / "test.json").read_text())["metrics"]["test/perplexity"]
+    assert float(said["test/perplexity"]) == pytest.approx(expected, rel=1e-5)
+    assert main(["generate", "--run", str(pushed), "--number", "1", "--max_new_tokens", "3"]) == 0
+    assert main(["push", str(pushed), "--to", str(pushed.parent / "again")]) == 0
+    assert scores(pushed.parent / "again") == scores(run)
+
+
+def test_a_run_is_found_in_the_hub_cache(pushed, run, tmp_path, monkeypatch):
+    cached = tmp_path / "hub" / "models--me--stories"
+    shutil.copytree(pushed, cached / "snapshots" / "abc")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert scores("me/stories") == scores(run)
+
+
+def test_classes_from_elsewhere_are_not_imported(pushed, tmp_path):
+    copy = shutil.copytree(pushed, tmp_path / "copy")
+    content = (copy / WEIGHTS).read_bytes()
+    (copy / WEIGHTS).write_bytes(content.replace(b"torch.optim.Adam", b"subprocess.Popen"))
+    with pytest.raises(UserError, match=r"(?s)found subprocess\.Popen.*--modules"):
+        depgen.load(copy, device="cpu")

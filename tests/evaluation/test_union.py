@@ -201,3 +201,25 @@ def test_what_cannot_be_trained_is_refused(bert, tmp_path):
         UNION(str(tmp_path / "absent"))
     with pytest.raises(UserError, match="reads 60 tokens, but stories of 61"):
         UNION(str(bert), max_length=61)
+
+
+def test_batches_stay_within_the_budget_and_hold_every_story_once():
+    batches = [batch.human for batch in pets().train_dataloader()]
+    assert sorted(story for batch in batches for story in batch) == sorted(map(text_of, pets().stories("train")))
+    assert max(map(len, batches)) <= 200 // 31
+
+
+@pytest.mark.slow
+def test_it_overfits_eight_stories(union):
+    for module in union.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    batch = batch_of(pets(), range(8))
+    optimizer = torch.optim.AdamW(union.parameters(), lr=3e-3)
+    for _ in range(150):
+        loss = union.training_step(batch, 0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    scores = union.eval().score([*batch.human, *batch.corrupted])
+    assert scores[:8].min() > 90 > 10 > scores[8:].max()

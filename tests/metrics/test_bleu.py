@@ -131,6 +131,7 @@ def test_calibration_on_the_human_test_endings():
     assert scores[3].mean() == pytest.approx(51.94310, abs=5e-6)  # 51.94
     assert distinct(endings, 2) == pytest.approx(38.3847, abs=5e-5)  # 38.38
     assert distinct(endings, 3) == pytest.approx(74.4125, abs=5e-5)  # 74.41
+    assert distinct(endings, 2, within_items=True) == pytest.approx(41.95, abs=5e-3)
     fourth = bleu([story["sentence4"] for story in stories], endings)
     assert round(fourth[1].mean(), 2) == 19.68
     assert round(fourth[2].mean(), 2) == 6.22

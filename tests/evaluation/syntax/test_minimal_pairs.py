@@ -230,3 +230,10 @@ def test_blimp_is_read_whole_and_every_tenth_pair():
     assert (pairs["good"] == pairs["bad"]).sum() == 7
     paper = pairs_of_protocol(pairs, "paper")
     assert (len(paper), {int(each) % 10 for each in paper["id"]}) == (6_700, {0})
+
+
+def test_further_columns_are_in_the_items(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("good\tbad\tcondition\tright\nthe cat sleeps .\tthe cat sleep .\tc1\tno\n")
+    (item,) = answers_of(unigrams(NATS), path).items.to_dict("records")
+    assert (item["condition"], item["right"]) == ("c1", True)

@@ -191,3 +191,20 @@ def test_the_suites_of_hu_et_al_are_read():
     assert {suite.name for suite in suites if len(suite.predictions) > 1} == {"fgd_hierarchy", "nn-nv-rpl"}
     (first,) = (next(iter(suite.items.values())) for suite in suites if suite.name == "npz_ambig")
     assert first["ambig_comma"].text == "As the criminal shot , the woman yelled at the top of her lungs"
+
+
+def test_all_regions_of_a_condition_leave_the_end_and_an_added_stop_out(tmp_path):
+    formula = "(*;%a%) = 6 & (*;%b%) = 8.75"
+    suites = suites_of(tmp_path, suite_of(ITEMS[0], formulas=[formula]))
+    for protocol in ("plain", "paper"):
+        scores = scored(unigrams(NATS), suites, protocol=protocol, tokens="whitespace")
+        assert scores.items["holds"].tolist() == [[True]]
+
+
+def test_suites_outside_the_circuits_have_a_mean(tmp_path):
+    always, never = "0 < 1", "1 < 0"
+    own = [suite_of(*ITEMS, formulas=[always, each], name=name) for name, each in (("mine", always), ("ours", never))]
+    scores = scored(unigrams(NATS), suites_of(tmp_path, *own), tokens="whitespace")
+    found = list(scores.rows[["level", "name", "items", "accuracy"]].itertuples(index=False, name=None))
+    assert found[-1] == ("overall", "2 suites", 4, 75)
+    assert [each[0] for each in found].count("suite") == 2

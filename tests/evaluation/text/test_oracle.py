@@ -1,5 +1,7 @@
 import json
 import math
+import random
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -161,3 +163,15 @@ def test_samples_that_are_all_alike_teach_little_though_each_is_likely(run, loss
     assert kept == {".npz", ".lock"}, "runs are removed"
     with pytest.raises(UserError, match="none of them has a word"):
         reverse_lm_score(["", " "], run, depgen=in_process)
+
+
+def test_worse_texts_cost_more(run):
+    """Real stories, the same words shuffled, words by their frequency alone."""
+    generator = random.Random(1)
+    real = texts(STORIES, "test")
+    shuffled = [" ".join(generator.sample(text.split(), len(text.split()))) for text in real]
+    counts = Counter(word for text in texts(STORIES, "train") for word in text.split())
+    drawn = [" ".join(generator.choices(list(counts), list(counts.values()), k=len(text.split()))) for text in real]
+    scores = [score(each, run) for each in (real, shuffled, drawn)]
+    assert scores[0] + 1 < scores[1]
+    assert scores[0] + 1 < scores[2]

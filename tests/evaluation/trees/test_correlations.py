@@ -145,3 +145,13 @@ def test_what_has_no_correlations_is_refused(monkeypatch):
     monkeypatch.setattr(Shows, "encode", lambda self, tokens, *_, **__: MaskedOutput(torch.zeros(*tokens.shape, 1)))
     with pytest.raises(UserError, match="Shows does not show"):
         correlated(Shows())
+
+
+def test_messages_along_gold_trees_are_read_with_these():
+    torch.manual_seed(0)
+    model = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, mask_from="trees").eval()
+    before, after = (
+        head_correlations(system_of(model), SENTENCES, SENTENCES, after_mask=stage)[0]["mean_weight"]
+        for stage in (False, True)
+    )
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)  # the mask is 1 at every gold edge

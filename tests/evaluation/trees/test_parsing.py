@@ -13,6 +13,7 @@ from depgen.data.corpora import ConlluTreebank, Ptb, WsjSample
 from depgen.data.corpus import SPLITS
 from depgen.data.steps import Normalized
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding import spanning_tree
 from depgen.errors import UserError
 from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import Trained
@@ -254,3 +255,17 @@ def test_floors_of_the_wsj_sample(network):
     assert rows.loc["next word", ["sentences", "words"]].tolist() == [3914, 83109]
     assert rows.loc["next word", ["dda", "uda"]].tolist() == pytest.approx([30.28, 50.62], abs=0.005)
     assert rows.loc["previous word", ["dda", "uda"]].tolist() == pytest.approx([20.42, 50.36], abs=0.005)
+
+
+def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
+    seen, search = [], spanning_tree.maximum_spanning_trees
+    monkeypatch.setattr(
+        spanning_tree,
+        "maximum_spanning_trees",
+        lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots),
+    )
+    assert predicted_heads(network, KNOWN, [["next", "zebra"]])["tree"] == [[2, 0]]
+    ((weights, lengths, roots),) = seen
+    assert not roots["root_scores"].any()
+    np.testing.assert_allclose(np.exp(weights[0]), [[1e-9, 0.9 + 1e-9], [1e-9, 1e-9]], rtol=1e-6)
+    assert lengths.tolist() == [2]
