@@ -178,8 +178,9 @@ def find_run(name: str | Path, *, holding: str = BEST) -> Path:
         if all_runs(folder):
             return newest_run(folder, holding=holding)
     meant = did_you_mean(str(name), dict.fromkeys(experiment_name(run) for run in all_runs()))
+    places = dict.fromkeys(str(folder.absolute()) for folder in folders)
     raise NoRunError(
-        f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder, which "
+        f"No run at {' nor at '.join(places)}.{meant} Name a run folder, which "
         "holds a run.json, or an experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where "
         "runs lie."
     )

@@ -224,7 +224,7 @@ def test_prompts_are_four_sentences_and_the_reference_the_fifth():
     ("key", "options", "expected"),
     [
         ("bleu1", {"union": "mine", "oracle": "mine"}, {"union": None, "oracle": None, "reverse": False}),
-        ("union", {}, {"union": "union_rocstories"}),
+        ("union", {}, {"union": "union_rocstories/small"}),
         ("union", {"union": "mine"}, {"union": "mine"}),
         ("lm", {"oracle": "mine"}, {"oracle": "mine", "reverse": False}),
         ("rlm", {"oracle": "mine"}, {"oracle": "mine", "reverse": True}),
