@@ -88,7 +88,9 @@ def tokenizer_of(folder: Path) -> Any:  # noqa: ANN401 - slow to import
     else:
         from transformers import AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        ).backend_tokenizer
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -316,7 +316,7 @@ def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any]) -> Any
     run = run_of_name(name)
     if run is None:
         folder = required_folder(name, holding="config.json")
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     else:
         config, state = _of_run(run)
     tokens = config.vocab_size

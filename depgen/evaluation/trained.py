@@ -224,7 +224,7 @@ def _pretrained_masked(folder: Path, *, device: str | None) -> Trained:
     from depgen.language_models.pretrained_masked import PretrainedMaskedLM
 
     tokenizer = tokenizer_of(folder)
-    named = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    named = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     specials = {"eos": named.sep_token or named.eos_token, "unk": named.unk_token, "mask_id": named.mask_token}
     specials = {name: spelling for name, spelling in specials.items() if spelling}
     vocabulary = Vocabulary(tokenizer.to_str(), specials=specials, reads_specials=True)
