@@ -104,7 +104,7 @@ def _targets(item: Item) -> Int[np.ndarray, " tokens"]:
 
 
 def _with_token(item: Any, place: int, token: int) -> Any:  # noqa: ANN401, an `Item`
-    """The item with another token in a place, and what `collate` sees of it made anew."""
+    """A copy of the item with another token at one place, without what `collate` had computed of it."""
     ids = np.where(np.arange(len(_ids(item))) == place, token, _ids(item))
     if isinstance(item, TokenItem):
         return replace(item, ids=ids, view=None)

@@ -101,7 +101,7 @@ def word_spans(text: str, tokens: Tokens) -> list[Span]:
 
 
 def _composed(text: str) -> tuple[str, Sequence[Span]]:
-    """A text in NFC, and the characters of the text that each of its characters stands for."""
+    """The text in NFC, and for each character of it the span of the original text that it comes from."""
     if unicodedata.is_normalized("NFC", text):
         return text, [(place, place + 1) for place in range(len(text))]
     starts = [
@@ -115,7 +115,7 @@ def _composed(text: str) -> tuple[str, Sequence[Span]]:
 
 
 def _span_of(spans: Sequence[Span], first: int, last: int) -> Span:
-    """The characters of a text that a part of its composed form stands for."""
+    """The span of the original text that characters `first` to `last` of its NFC form come from."""
     return spans[first][0], spans[last - 1][1]
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 By = Literal["word", "own_word", "sentence", "document", "all"]
-"""What a row of scores is; an own word is all that stands between two blanks, such as `don't`."""
+"""The unit that each row of scores describes. An own word is the text between two blanks, such as `don't`."""
 Unit = Literal["nats", "bits"]
 Reads = Literal["sentence", "document"]
 """What a system reads at once."""

@@ -69,8 +69,8 @@ def score(
         text: the text itself in place of a file.
         run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
             file, or the folder or hub name of a pretrained causal language model; by default the newest run.
-        by: what a row is: a `word`; an `own_word`, all that stands between two blanks, such as `don't`; a `sentence`
-            or `document`; or `all`. By default a `word`, with `trees` a `sentence`.
+        by: one row for each `word`; `own_word`, the text between two blanks, such as `don't`; `sentence`; or
+            `document`; or one row for `all`. By default a `word`, with `trees` a `sentence`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
             by itself. Others can read a `document` as one sequence of words. A document is cut into segments
             where the run's test is (`eval_sentences_per_segment`).

@@ -69,8 +69,8 @@ class System(Trained):
             texts: strings, or dictionaries with a string `text` and other fields, which become columns of the table.
             given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
                 its text are read as one document.
-            by: what a row is: a `word`; an `own_word`, all that stands between two blanks, such as `don't`; a
-                `sentence` or `document` (a string), or `all`.
+            by: one row for each `word`; `own_word`, the text between two blanks, such as `don't`; `sentence`; or
+                `document` (a string); or one row for `all`.
             unit: of log-probabilities, surprisals and entropies.
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
@@ -139,7 +139,7 @@ class System(Trained):
             parser: the name or folder of a SuPar dependency parser. Its scores of arcs make a distribution over
                 projective trees with one root.
             seed: of the samples.
-            by: what a row is: a `sentence`, `document` (a string), or `all`.
+            by: one row for each `sentence` or `document` (a string), or one row for `all`.
             unit: of log-probabilities and surprisals.
             tokens: see `System`.
             tokens_per_batch: tokens of the levels of trees that are read at once, padding included; None: as many as

@@ -28,8 +28,8 @@ slow on rows that begin anywhere, as those of a vocabulary of 10,003 words would
 Transformer in bf16 takes 1.06 times as long on a CPU."""
 
 FEW = 512
-"""So many positions without gradients, as in searches, take the output matrix as it is: to pad it takes longer than
-that gains. With 10 positions, GPT-2's width and its vocabulary it would take 200 ms in place of 55 on a CPU."""
+"""Up to this number of positions, and without gradients, the output matrix is not padded: padding would take longer
+than it saves. With 10 positions, GPT-2's width and its vocabulary it would take 200 ms in place of 55 on a CPU."""
 
 KEPT_BYTES = {"cpu": 1 << 26, "cuda": 1 << 28}
 """Probabilities kept for the backward pass; without, a training step of a small Transformer takes 1.1 times as long."""

@@ -1,4 +1,4 @@
-"""Results of a table in one frame: what replaces what, means over seeds, and bootstrap intervals over items."""
+"""Results of a table: what replaces what, means over seeds, and bootstrap intervals over items."""
 
 import json
 import math
