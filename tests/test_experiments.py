@@ -25,8 +25,7 @@ from depgen.cli.requests import Request
 from depgen.cli.run_cli import RunCLI
 from depgen.data.corpora import Ewt, PennTreebank
 from depgen.data.formats import Conllu
-from depgen.reporting.experiments import table_names
-from depgen.reporting.table import load_definition
+from depgen.reporting.table import load_definition, table_names
 from depgen.training.configuration_digest import settings_digest
 from depgen.training.experiment import PAPER, Experiment, sizes_of
 from depgen.yaml_files import read_settings

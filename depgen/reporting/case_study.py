@@ -24,14 +24,12 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.system import load
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.experiments import experiments_root, is_path
-from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.texts import generation_of, prompts_of, texts_of
 from depgen.reporting.results import read_results
 from depgen.reporting.run_facts import facts_of
 from depgen.reporting.system_plots import drawing_of, svg_of
-from depgen.reporting.table import TableDefinition, chosen_table, is_made
+from depgen.reporting.table import TableDefinition, chosen_table, experiments_root, is_made, is_path, read_as
 from depgen.training.runs import read_record
 from depgen.trees.binarization import levels_of
 from depgen.trees.sentence import Sentence

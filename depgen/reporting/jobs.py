@@ -14,10 +14,17 @@ from depgen.data.vocabulary import SubwordPieces
 from depgen.errors import UserError
 from depgen.evaluation.induced import InducedGraphs, InducedTrees
 from depgen.locations import below_runs, results_root
-from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
-from depgen.reporting.generation import Generation
 from depgen.reporting.results import result_path
-from depgen.reporting.table import Row, TableDefinition, chosen_table, load_definition
+from depgen.reporting.table import (
+    Generation,
+    Row,
+    TableDefinition,
+    chosen_table,
+    experiment_file,
+    experiment_of,
+    experiments_root,
+    load_definition,
+)
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, FinishedRun, Training

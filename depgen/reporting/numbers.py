@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
-from depgen.reporting.generation import Generation
 from depgen.reporting.results import RunFacts
-from depgen.reporting.table import TableDefinition
+from depgen.reporting.table import Generation, TableDefinition
 from depgen.yaml_files import made_as
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from depgen.evaluation.text.oracle import oracle_training
 from depgen.evaluation.union import ROCSTORIES, scorer_of
 from depgen.hub import model_folder
 from depgen.locations import cache_root, made_once, runs_root
-from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job, parsers_in
 from depgen.reporting.measures.texts import OF_AN_ORACLE
+from depgen.reporting.table import experiment_of, experiments_root
 from depgen.training.experiment_runs import Depgen, Training
 from depgen.training.runs import all_runs, is_finished
 

@@ -4,11 +4,10 @@ import base64
 from pathlib import Path
 
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.experiments import table_names
 from depgen.reporting.plots import plot_curves, plot_series
 from depgen.reporting.render import Page, page_of
 from depgen.reporting.results import load_results
-from depgen.reporting.table import load_definition
+from depgen.reporting.table import load_definition, table_names
 from depgen.training import provenance
 
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}

@@ -11,14 +11,13 @@ from filelock import BaseFileLock, FileLock, Timeout
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.case_study import case_study, load_study, study_names
-from depgen.reporting.experiments import experiment_file, is_path, table_path
 from depgen.reporting.jobs import Job, finished_runs
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.prepare import check_corpora, needs_of
 from depgen.reporting.render import table as render_table
 from depgen.reporting.results import read_result, write_result
-from depgen.reporting.table import Row, TableDefinition, chosen_table, is_made
+from depgen.reporting.table import Row, TableDefinition, chosen_table, experiment_file, is_made, is_path, table_path
 from depgen.training.experiment_runs import run_depgen
 from depgen.yaml_files import read_settings
 

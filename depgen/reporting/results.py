@@ -22,10 +22,7 @@ from jaxtyping import Float, Int
 from depgen.data.record import DataSource
 from depgen.locations import json_object, json_value, results_root, write_atomically
 from depgen.metrics.significance import bootstrap_means, by_group, percentile_interval
-from depgen.reporting.experiments import experiments_root
-from depgen.reporting.fields import read_as
-from depgen.reporting.generation import Generation
-from depgen.reporting.table import Column, TableDefinition
+from depgen.reporting.table import Column, Generation, TableDefinition, experiments_root, read_as
 
 UNKNOWN = "_unk_rate"
 """How names of metrics end that are shares of words which the judge of a measure reads as `<unk>`."""

@@ -1,26 +1,197 @@
 """A table as one YAML file says it: columns, rows, the published numbers, and what makes each row of ours."""
 
+import dataclasses
+import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import GenericAlias, MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.dataclasses import dataclass
+from pydantic_core import to_json
 
 from depgen.errors import UserError, did_you_mean
-from depgen.reporting.experiments import (
-    COLUMNS,
-    experiment_of,
-    experiments_root,
-    is_path,
-    table_names,
-    table_path,
-)
-from depgen.reporting.fields import read_as
-from depgen.reporting.generation import Generation
+from depgen.locations import lines_sha256
 from depgen.training.experiment import SIZES, Experiment
-from depgen.yaml_files import read_settings
+from depgen.yaml_files import made_as, read_settings
+
+# -- files of experiments ---------------------------------------------------------------------------------------------
+
+_Kind = TypeVar("_Kind")
+
+
+def experiments_root() -> Path:
+    """The folder of experiment files: `./experiments`, else the one beside the package.
+
+    Raises:
+        UserError: neither is there.
+    """
+    here, beside = Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"
+    for folder in (here, beside):
+        if (folder / "tables").is_dir():
+            return folder
+    raise UserError(
+        f"No folder of experiments at {here.absolute()} or {beside}. Run from the root of a checkout of depgen."
+    )
+
+
+def experiment_of(name: str, *, size: str, options: Mapping[str, Any] = MappingProxyType({})) -> Experiment:
+    """An experiment at a size, by its name in `experiments/` or by the path of its YAML file.
+
+    Raises:
+        UserError: the file or one of its parts is not there, or it has no such size.
+    """
+    experiment = Experiment(experiment_file(name), size, options)
+    _ = experiment.settings
+    return experiment
+
+
+def is_path(name: str | None) -> bool:
+    """Whether a table or an experiment is named by the path of its file."""
+    return name is not None and name.endswith((".yaml", ".yml"))
+
+
+def experiment_file(name: str) -> Path:
+    """The YAML file of an experiment by its name or its path.
+
+    Raises:
+        UserError: it is not there; similar names are listed.
+    """
+    path = Path(name) if is_path(name) else experiments_root() / f"{name}.yaml"
+    if not path.is_file():
+        meant = did_you_mean(path.stem, [each.stem for each in path.parent.glob("*.yaml")])
+        raise UserError(f"No experiment file {path}.{meant}")
+    return path
+
+
+COLUMNS = "columns.yaml"
+"""Beside the tables: the columns that recur, by key."""
+
+
+def table_names() -> list[str]:
+    """Every table that has a definition, by name."""
+    return sorted(path.stem for path in (experiments_root() / "tables").glob("*.yaml") if path.name != COLUMNS)
+
+
+def table_path(name: str) -> Path:
+    """The file of a table of the package."""
+    return experiments_root() / "tables" / f"{name}.yaml"
+
+
+def settings_as(kind: type[_Kind], name: str) -> _Kind:
+    """The object that a file of settings makes: what the systems of a table are judged by.
+
+    Raises:
+        UserError: the file is not there, is no YAML of names and values, or makes no such object.
+    """
+    path = experiment_file(name)
+    try:
+        made = made_as(kind, read_settings(path))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    assert isinstance(made, kind)
+    return made
+
+
+# -- content of files -------------------------------------------------------------------------------------------------
+
+_Kind = TypeVar("_Kind")
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def read_as(kind: type[_Kind], content: object, where: str) -> _Kind:
+    """The dataclass or pydantic model with that content; UserError where a name or a value is none of its own."""
+    try:
+        # As JSON, in which strict types take a list for a tuple and a whole number for a number.
+        (read,) = _adapter(kind).validate_json(  # type: ignore[arg-type]  # a class is hashable
+            to_json([content], inf_nan_mode="constants")
+        )
+    except ValidationError as error:
+        slips = [f"{'.'.join(map(str, slip['loc'][1:]))}: {slip['msg']}" for slip in error.errors()]
+        raise UserError(f"{where}: {'; '.join(slips)}.") from None
+    assert isinstance(read, kind)
+    return read
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[tuple[Any]]:
+    """Reads a list of one: pydantic takes a configuration for everything but a dataclass itself."""
+    alone: Any = GenericAlias(tuple, (kind,))
+    return TypeAdapter(alone, config=_STRICT)
+
+
+# -- how texts are made -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Generation:
+    """How the texts of a table are made.
+
+    Attributes:
+        prompt_sentences: sentences of each test document given as the prompt; the next one is the reference.
+        top_p: nucleus.
+        temperature: of the mixed distribution.
+        seed: of sampling; the seed of the run is added to it.
+        max_new_tokens: length at which a text without an end is cut.
+        samples: how many texts are written from nothing, where there are no prompts; by size where that differs.
+        documents: how many test documents, the first ones, give prompts; None: all. By size where that differs.
+        options: further options of the systems' generation, such as `boost`.
+    """
+
+    prompt_sentences: NonNegativeInt = 4
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.5
+    temperature: PositiveFloat = 1.0
+    seed: int = 0
+    max_new_tokens: PositiveInt = 60
+    samples: PositiveInt | Mapping[str, PositiveInt] | None = None
+    documents: PositiveInt | Mapping[str, PositiveInt | None] | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+
+    @property
+    def number(self) -> int:
+        """How many texts are written from nothing, at one size."""
+        assert isinstance(self.samples, int)
+        return self.samples
+
+    def at(self, size: str) -> "Generation":
+        """The same at one size."""
+        numbers = {"samples": self.samples, "documents": self.documents}
+        changes: dict[str, Any] = {
+            name: number[size] for name, number in numbers.items() if isinstance(number, Mapping)
+        }
+        return dataclasses.replace(self, **changes)
+
+    def file_of(self, *, training_seed: int, weights: str) -> str:
+        """The name of a file of texts: all that they depend on, but for their number and the prompts themselves.
+
+        >>> Generation(top_p=0.7).file_of(training_seed=2, weights="3f9a41d07c2288ab")
+        '4-sentences_top-p-0.7_temperature-1.0_seed-2_tokens-60_weights-3f9a41d07c22.jsonl'
+        """
+        begin = f"{self.prompt_sentences}-sentences" if self.samples is None else "nothing"
+        more = "".join(
+            f"_{name}-{lines_sha256([json.dumps(value, sort_keys=True)])[:8]}"
+            for name, value in sorted(self.options.items())
+        )
+        return (
+            f"{begin}_top-p-{self.top_p}_temperature-{self.temperature}_seed-{self.seed + training_seed}"
+            f"_tokens-{self.max_new_tokens}{more}_weights-{weights[:12]}.jsonl"
+        )
+
+
+# -- a table ----------------------------------------------------------------------------------------------------------
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 TOKENS, WORDS = "tokens", "words"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.generation import Generation
 from depgen.reporting.measures.texts import FOLDER
 from depgen.reporting.results import (
     Budget,
@@ -21,7 +20,7 @@ from depgen.reporting.results import (
     result_path,
     write_result,
 )
-from depgen.reporting.table import TableDefinition, load_definition
+from depgen.reporting.table import Generation, TableDefinition, load_definition
 from tests.reporting.commands import Commands
 
 ORDER_COLUMN = {"key": "order", "header": "Accuracy", "higher_better": True, "test": "paired_bootstrap"}

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from depgen.reporting.generation import Generation
 from depgen.reporting.render import Cell, page_of, table
 from depgen.reporting.results import Budget, DataSource
+from depgen.reporting.table import Generation
 from tests.reporting.conftest import toy_results
 
 SAME = [1.0, 2.0, 3.0, 4.0]

@@ -6,9 +6,9 @@ import numpy as np
 
 from depgen.evaluation.coherence import CoherenceOptions, coherence
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.experiments import settings_as
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS
+from depgen.reporting.table import settings_as
 
 
 class Coherence(Measure):

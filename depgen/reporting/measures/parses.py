@@ -12,9 +12,9 @@ from depgen.errors import UserError
 from depgen.evaluation.system import load
 from depgen.evaluation.trees.correlations import DIRECTIONS, CorrelationOptions, correlations
 from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentences, parsing, right_words
-from depgen.reporting.experiments import settings_as
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
+from depgen.reporting.table import settings_as
 
 DECODINGS = {"argmax": "argmax", "tree": "tree", "own": "own rule"}
 """How columns and `depgen evaluate parsing` call what heads are decoded by; few systems have a rule of their own."""

@@ -11,13 +11,12 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.parsing import ParsingOptions
 from depgen.metrics.perplexity import perplexity
-from depgen.reporting.experiments import settings_as
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.measures.speed import now
 from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND, RunFacts
-from depgen.reporting.table import TOKENS, WORDS
+from depgen.reporting.table import TOKENS, WORDS, settings_as
 from depgen.training.evaluated import SplitNumbers
 from depgen.trees.sentence import Document
 

@@ -20,12 +20,10 @@ from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.union import scorer_of
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.experiments import experiment_of
-from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN, Result
-from depgen.reporting.table import Column, TableDefinition
+from depgen.reporting.table import Column, Generation, TableDefinition, experiment_of
 from depgen.training.experiment_runs import Depgen
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions, moses_texts, sample_scores
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
 from depgen.metrics.bleu import ReferencePool
-from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measurement import floor
 from depgen.reporting.measures.samples import (
@@ -25,7 +24,7 @@ from depgen.reporting.measures.samples import (
     nearest,
 )
 from depgen.reporting.numbers import TrainedRow
-from depgen.reporting.table import load_definition
+from depgen.reporting.table import Generation, load_definition
 from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths, written_tree
 from depgen.trees.punctuation import is_punctuation
