@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from depgen.reporting.render import tracked_page
+from depgen.reporting.pages import tracked_page
 from depgen.reporting.results import measured_page, tracked_results
 from depgen.reporting.table import load_definition
 

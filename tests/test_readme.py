@@ -28,11 +28,11 @@ from depgen.data.vocabulary import WordVocabulary
 from depgen.evaluation.syntax.pairs import read_pairs
 from depgen.reporting.table import load_definition
 from depgen.trees.conllu import read_conllu
-from tests.evaluation.raters import answer
 from tests.invented_data import write_corpora
 from tests.invented_models import write_bert
 from tests.invented_similarity import write_similarity
 from tests.invented_syntax import write_syntax
+from tests.reporting.raters import answer
 
 ROOT = Path(__file__).parent.parent
 GUIDES = (

@@ -77,7 +77,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "table": Verb(
             "print a table of our results and published numbers; --record keeps it, --report makes a page",
-            "depgen.reporting.render:table",
+            "depgen.reporting.pages:table",
             positionals=("table",),
         ),
     },
@@ -118,10 +118,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
     },
     "Human evaluation": {
-        "human-eval export": Verb("write blinded sheets for raters", "depgen.evaluation.human:export"),
+        "human-eval export": Verb("write blinded sheets for raters", "depgen.reporting.human:export"),
         "human-eval score": Verb(
             "compute the results of answered questionnaires",
-            "depgen.reporting.human_scores:score",
+            "depgen.reporting.human:score",
             positionals=("folders",),
         ),
     },

@@ -26,8 +26,7 @@ from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.texts import generation_of, prompts_of, texts_of
-from depgen.reporting.results import read_results
-from depgen.reporting.run_facts import facts_of
+from depgen.reporting.results import facts_of, read_results
 from depgen.reporting.system_plots import drawing_of, svg_of
 from depgen.reporting.table import TableDefinition, chosen_table, experiments_root, is_made, is_path, read_as
 from depgen.training.runs import read_record

@@ -10,10 +10,9 @@ from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
 from depgen.locations import below_runs, file_sha256, write_atomically
-from depgen.reporting.measurement import numbers_of_test
+from depgen.reporting.measures import numbers_of_test
 from depgen.reporting.render import Format, page_of, render
-from depgen.reporting.results import Result, Results, packed
-from depgen.reporting.run_facts import arguments_at, facts_of
+from depgen.reporting.results import Result, Results, arguments_at, facts_of, packed
 from depgen.reporting.table import Column, Row, TableDefinition
 from depgen.training.class_paths import known_classes_alone
 from depgen.training.evaluated import SplitNumbers, kept_test

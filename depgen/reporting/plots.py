@@ -10,8 +10,7 @@ import numpy as np
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.results import Results, load_results, pooled_scores
-from depgen.reporting.run_facts import read_curve
+from depgen.reporting.results import Results, load_results, pooled_scores, read_curve
 from depgen.reporting.table import Row, chosen_table, is_made
 from depgen.training.class_paths import class_in_run
 from depgen.training.experiment import Experiment, settings_of

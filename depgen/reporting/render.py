@@ -5,10 +5,8 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import LEVEL, UNKNOWN_TOLERANCE, SystemComparison, best_cells, compare, empty_texts
 from depgen.reporting.results import (
     BOUND,
@@ -19,17 +17,14 @@ from depgen.reporting.results import (
     UNKNOWN,
     Result,
     Results,
-    load_results,
 )
-from depgen.reporting.table import Column, Row, TableDefinition, chosen_tables, is_made
+from depgen.reporting.table import Column, Row, TableDefinition, is_made
 from depgen.training.experiment import PAPER
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Format = Literal["markdown", "latex", "csv", "text", "json"]
-_FILES: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
-"""Formats that are written as files, with their endings."""
 NOTE_WIDTH, WIDE = 120, 180
 """Letters in a line of notes, and of the tables below the table, for the terminal."""
 MATCHED = 0.01
@@ -143,59 +138,7 @@ class Page:
         return {self.caption: self.table, **self.extras}
 
 
-# -- the verb ---------------------------------------------------------------------------------------------------------
-
-
-def table(
-    table: str | None = None,
-    *,
-    size: str | None = None,
-    format: Format = "markdown",
-    output: Path | None = None,
-    files: bool = False,
-    record: bool = False,
-    report: bool = False,
-) -> str:
-    """A table of our results next to the published ones; a row's local results replace its tracked ones.
-
-    Args:
-        table: its name; unset: every table, each at the given size or at its only one.
-        size: whose results; unset: `small`, or the table's only one.
-        format: of the returned text; `json` holds every number and every comparison with its p-values.
-        output: a file for the returned text, or for the report.
-        files: write it as Markdown, LaTeX, CSV and text under `results/<table>/` as well.
-        record: add the local results to the tracked ones, in `experiments/measured/`, instead.
-        report: write one HTML page of this table, or of all with local results, with curves and pictures, at every size
-            with results, instead: `results/report.html`.
-    """
-    if record:
-        from depgen.reporting.record import record_table
-
-        tables = chosen_tables(table, size)
-        return "\n".join(line for definition, chosen in tables for line in record_table(definition, chosen))
-    if report:
-        from depgen.reporting.report import write_report
-
-        return write_report(table, output or results_root() / "report.html")
-    shown: list[str] = []
-    for definition, chosen in chosen_tables(table, size):
-        page = page_of(load_results(definition, size=chosen))
-        text = render(page, format=format)
-        for each, ending in _FILES.items() if files else ():
-            path = results_root() / definition.table / f"table-{chosen}.{ending}"
-            write_atomically(path, render(page, format=each))
-        if format == "csv" and shown:
-            text = text.partition("\n")[2]  # one head for all
-        shown.append(text)
-    whole = ("" if format == "csv" else "\n").join(shown)
-    if output is not None:
-        write_atomically(output, whole)
-    return whole
-
-
-def tracked_page(definition: TableDefinition, size: str) -> str:
-    """The table of the tracked results alone in Markdown, the same on every machine."""
-    return render(page_of(load_results(definition, size=size, local=False)), format="markdown")
+# -- a page -----------------------------------------------------------------------------------------------------------
 
 
 def page_of(results: Results) -> Page:

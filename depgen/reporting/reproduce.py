@@ -1,24 +1,51 @@
 """The rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
 
 import logging
+import math
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from depgen.annotation.annotator import find_parser
+from depgen.data.corpus import SPLITS
+from depgen.data.experiment import corpus_of, data_of
+from depgen.data.levels import LevelData
+from depgen.data.record import DataSource, source_of
+from depgen.data.record import measure as measure_corpus
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
+from depgen.evaluation.text.oracle import oracle_training
+from depgen.evaluation.union import ROCSTORIES, scorer_of
+from depgen.hub import model_folder
+from depgen.locations import below_runs, cache_root, file_sha256, lines_sha256, made_once, runs_root
 from depgen.reporting.case_study import case_study, load_study, study_names
-from depgen.reporting.jobs import Job, finished_runs
-from depgen.reporting.measurement import floor, measure
-from depgen.reporting.numbers import measures_of
-from depgen.reporting.prepare import check_corpora, needs_of
-from depgen.reporting.render import table as render_table
-from depgen.reporting.results import read_result, write_result
-from depgen.reporting.table import Row, TableDefinition, chosen_table, experiment_file, is_made, is_path, table_path
-from depgen.training.experiment_runs import run_depgen
+from depgen.reporting.jobs import Job, finished_runs, fit, parsers_in
+from depgen.reporting.measures import MeasuredRow, Numbers, TrainedRow, measures_of
+from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
+from depgen.reporting.measures.scoring import RANDOM, measure_speed
+from depgen.reporting.measures.texts import OF_AN_ORACLE
+from depgen.reporting.pages import table as render_table
+from depgen.reporting.results import Result, RunFacts, facts_of, other_precision, packed, read_result, write_result
+from depgen.reporting.table import (
+    Row,
+    TableDefinition,
+    chosen_table,
+    experiment_file,
+    experiment_of,
+    experiments_root,
+    is_made,
+    is_path,
+    table_path,
+)
+from depgen.training import provenance
+from depgen.training.experiment_runs import DEV, Depgen, Training, measure_dev, measure_test, run_depgen
+from depgen.training.runs import all_runs, best_checkpoint, is_finished
 from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
@@ -194,3 +221,186 @@ def make(job: Job, *, remeasure: bool = False, options: TextOptions | None = Non
         return f"{job.name}: left out, its corpus is not at hand. {error}"
     write_result(result, job.result)
     return f"{job.name}: done, {job.result}"
+
+
+# -- what rows need before they are trained ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that rows need and that a command of depgen makes; of several processes, one makes it."""
+
+    name: str
+    command: tuple[str, ...]
+    is_made: Callable[[], bool]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'at hand' if self.is_made() else f'made first by `depgen {shlex.join(self.command)}`'}"
+
+    def make(self, depgen: Depgen) -> None:
+        """Make it unless it is at hand."""
+        lock = cache_root() / "prepared" / re.sub(r"[^\w.-]+", "-", self.name)
+        made_once(lock, partial(depgen, self.command, {}), is_made=self.is_made)
+
+
+def check_corpora(jobs: Sequence[Job]) -> None:
+    """Raises MissingDataError where a corpus of some row is missing, before anything is trained.
+
+    Rows that count a corpus are left out when they are made; those of a system's speed read none.
+    """
+    for job in jobs:
+        for split in SPLITS if job.row.floor not in ("corpus", "speed") else ():
+            corpus_of(job.config).fingerprint(split)
+
+
+def needs_of(jobs: Sequence[Job], options: TextOptions) -> Iterator[Need]:
+    """What rows need, each once: parsers first, which others need too, then UNION, then an oracle.
+
+    UNION is trained only where the weights of its encoder are at hand; else its column is not computed.
+    """
+    read = [job for job in jobs if not job.row.is_floor or job.row.floor in ("corpus", *SPLITS)]
+    if not read:
+        return
+    definition, others = read[0].definition, list[Need]()
+    measures = {column.measure or column.key for column in definition.columns} if definition.generation else set()
+    settings = [{"measures": definition.measures}]
+    settings += [training.experiment.settings for job in read for training in job.trainings()]
+    if "union" in measures and options.union is None:
+        union = experiment_of(ROCSTORIES, size=read[0].size)
+        if model_folder(union.settings["model"]["init_args"]["encoder"]) is not None:
+            settings.append(union.settings)
+            seed, root = union.settings["seed_everything"], runs_root() / scorer_of(union.size)
+            command = tuple(Training("UNION", union, seed, union.place(seed)).command)
+            others.append(Need("UNION", command, lambda: any(map(is_finished, all_runs(root)))))
+    if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
+        oracle = experiment_of(definition.oracle, size=read[0].size)
+        training = oracle_training(oracle.file, oracle.size)
+        command = ("fit", *oracle.arguments)
+        others.append(Need(f"oracle {oracle.name}", command, lambda: training.finished() is not None))
+    yield from map(_parser, dict.fromkeys(name for values in settings for name in parsers_in(values)))
+    yield from others
+
+
+def _parser(name: str) -> Need:
+    config = experiments_root() / f"parser_{name}.yaml"
+
+    def is_made() -> bool:
+        try:
+            find_parser(name, packages=True)
+        except UserError:
+            if not config.is_file():
+                raise
+            return False
+        return True
+
+    return Need(f"parser {name}", ("annotate", "--train", str(config)), is_made)
+
+
+# -- results of rows --------------------------------------------------------------------------------------------------
+
+
+def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False) -> Result:
+    """The result of a row that is trained: fit, test, generate, each skipped once done; and the table's measures.
+
+    With `remeasure` it is tested again where the numbers of the single items were not kept.
+    """
+    trained = fit(job, depgen)
+    numbers = numbers_of_test(measure_test(job.training, trained.run, depgen, remeasure=remeasure))
+    keys = {column.key for column in job.definition.columns}
+    if any(key.startswith(DEV) for key in keys):
+        numbers.metrics.update(measure_dev(job.training, trained.run, depgen))
+    corpus, facts = data_of(trained.run / "config.yaml").corpus, facts_of(trained.run)
+    row = TrainedRow(job=job, corpus=corpus, options=options, depgen=depgen, trained=trained, facts=facts)
+    for given in measures_of(job.definition):
+        measured = given.measure(row)
+        for name in given.replaces if measured.metrics else ():
+            numbers.metrics.pop(name, None)
+            numbers.items.pop(name, None)
+        numbers.add(measured)
+    epochs, seen = facts.budget.epochs, facts.budget.train_tokens
+    sizes = {"parameters": facts.parameters, "epoch_tokens": seen / epochs if seen and epochs else None}
+    numbers.metrics.update({key: size / 1e6 for key, size in sizes.items() if key in keys and size is not None})
+    return _result(
+        job,
+        numbers,
+        facts,
+        generation=job.generation,
+        weights_sha256=trained.weights_sha256,
+        run=below_runs(str(trained.run)),
+        precision=other_precision(trained.run, job.config),
+    )
+
+
+def _result(job: Job, numbers: Numbers, facts: RunFacts | DataSource, **more: Any) -> Result:  # noqa: ANN401
+    """The finite numbers, measured here and now; without a run's facts, nothing was trained on the data."""
+    commit = provenance.short_commit(provenance.commit())
+    if isinstance(facts, DataSource):
+        hardware = provenance.hardware_in_words(provenance.hardware())
+        facts = RunFacts(data=facts, hardware=hardware, commit=commit)
+    endless = {name: f"it came out as {v}" for name, v in numbers.metrics.items() if not math.isfinite(v)}
+    return Result(
+        table=job.definition.table,
+        row=job.row.name,
+        size=job.size,
+        seed=job.seed,
+        metrics={name: value for name, value in numbers.metrics.items() if name not in endless},
+        not_computed={**endless, **numbers.not_computed},
+        items={name: packed(scores) for name, scores in numbers.items.items()},
+        settings=numbers.settings,
+        date=provenance.today(),
+        config_sha256=job.config.digest,
+        measured_commit=commit,
+        **vars(facts),
+        **more,
+    )
+
+
+def floor(job: Job, depgen: Depgen, options: TextOptions) -> Result:
+    """What needs no training: of a corpus, a split, a source, a system's speed, trees by a rule or of runs."""
+    for split in SPLITS:
+        if job.row.floor == split:
+            corpus, numbers = data_of(job.config).corpus, Numbers()
+            row = MeasuredRow(job=job, corpus=corpus, options=options, depgen=depgen)
+            for given in measures_of(job.definition):
+                numbers.add(given.measure_split(row, split))
+            return _result(job, numbers, source_of(corpus))
+    if job.row.consensus_of is not None:
+        members = finished_runs(job.definition, job.definition.row(job.row.consensus_of), job.size)
+        runs = [run for run in members.values() if run is not None]
+        digest = lines_sha256(file_sha256(best_checkpoint(run)) for run in runs)
+        numbers = _heads_alone(job, "consensus", measure_trees(job, runs))
+        return _result(job, numbers, facts_of(runs[0]).data, weights_sha256=digest)
+    if job.row.floor == "corpus":
+        return _sizes(job)
+    if job.row.floor == "source":
+        corpus = data_of(job.config).corpus
+        if not hasattr(corpus, "floor"):
+            raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
+        return _result(job, Numbers({"perplexity": math.exp(corpus.floor())}), source_of(corpus))
+    if job.row.floor == "speed":
+        return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
+    return _result(job, _heads_alone(job, "rule", measure_floor(job)), source_of(treebank_of_table(job).corpus))
+
+
+def _sizes(job: Job) -> Result:
+    """Documents of a corpus, and tokens and sentences a document, split by split; of data with levels, these too."""
+    data = data_of(job.config)
+    metrics = dict[str, float]()
+    for split, sizes in measure_corpus(data.corpus).items():
+        name = "dev" if split == "valid" else split
+        metrics[f"{name}_documents"] = float(sizes.documents or 0)
+        metrics[f"{name}_tokens"], metrics[f"{name}_sentences"] = sizes.mean_length, sizes.mean_sentences
+        if isinstance(data, LevelData):
+            metrics[f"{name}_levels"] = float(data.level_sizes(split)[0].sum())
+    if isinstance(data, LevelData):
+        expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
+        metrics |= {"expansions": float(len(expansions)), "types": float(types)}
+    return _result(job, Numbers(metrics), source_of(data.corpus))
+
+
+def _heads_alone(job: Job, giver: str, numbers: Numbers) -> Numbers:
+    """The numbers of trees without a system, which have none of the table's other measures."""
+    for column in job.definition.ours:
+        if column.key not in numbers.metrics:
+            numbers.not_computed.setdefault(column.key, f"a {giver} gives heads and nothing else")
+    return numbers

@@ -20,7 +20,7 @@ from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.models.itexp import ITEXP, collate_levels, expansion_log_probs
-from depgen.reporting.measurement import numbers_of_test
+from depgen.reporting.measures import numbers_of_test
 from depgen.reporting.table import experiments_root
 from depgen.training.evaluated import SplitNumbers
 from depgen.training.experiment import settings_of

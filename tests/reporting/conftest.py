@@ -124,7 +124,7 @@ Store = Callable[..., Result]
 @pytest.fixture
 def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Writes a result, with per-item scores, where `depgen reproduce` would; never called out of date."""
-    monkeypatch.setattr("depgen.reporting.record._is_outdated", lambda definition, run: False)
+    monkeypatch.setattr("depgen.reporting.pages._is_outdated", lambda definition, run: False)
 
     def write(
         row: str,

@@ -9,8 +9,8 @@ from depgen.errors import UserError
 from depgen.evaluation.system import load
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
 from depgen.reporting.jobs import Job, fit
+from depgen.reporting.measures import measures_of
 from depgen.reporting.measures.texts import prompts_of
-from depgen.reporting.numbers import measures_of
 from depgen.reporting.table import Generation, load_definition
 from depgen.training.runs import read_record
 from tests.reporting.conftest import make_result, store_texts

@@ -6,7 +6,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.reporting.jobs import Job
-from depgen.reporting.record import record_table
+from depgen.reporting.pages import record_table
 from depgen.reporting.results import tracked_results, write_result
 from depgen.reporting.table import load_definition
 from depgen.training.experiment import Experiment, sizes_of

@@ -10,10 +10,9 @@ import pytest
 
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.human import pairwise, single, write_folder
-from depgen.reporting.human_scores import score
+from depgen.reporting.human import pairwise, score, single, write_folder
 from depgen.reporting.table import load_definition
-from tests.evaluation.raters import answer, side_of
+from tests.reporting.raters import answer, side_of
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = Path("experiments/tables/human")

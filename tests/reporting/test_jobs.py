@@ -12,7 +12,7 @@ import yaml
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.jobs import Job, chosen_run, finished_run, fit
-from depgen.reporting.prepare import needs_of
+from depgen.reporting.reproduce import needs_of
 from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
 from depgen.training.experiment_runs import measure_test

@@ -10,6 +10,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.errors import UserError
+from depgen.reporting.pages import record_table
 from depgen.reporting.plots import (
     ENDINGS,
     check_name,
@@ -25,7 +26,6 @@ from depgen.reporting.plots import (
     tradeoff_figure,
     tradeoff_frame,
 )
-from depgen.reporting.record import record_table
 from depgen.reporting.results import load_results
 from depgen.reporting.table import load_definition
 from tests.reporting.conftest import toy_results

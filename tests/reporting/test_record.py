@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from depgen.reporting.compare import compare
-from depgen.reporting.record import record_table, thin
-from depgen.reporting.render import table, tracked_page
+from depgen.reporting.pages import record_table, table, thin, tracked_page
 from depgen.reporting.results import measured_page, measured_path, tracked_results
 from depgen.reporting.table import load_definition
 from tests.reporting.conftest import toy_results

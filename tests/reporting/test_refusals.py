@@ -7,9 +7,8 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.reporting import reproduce
-from depgen.reporting.render import table
-from depgen.reporting.results import measured_path, read_result
-from depgen.reporting.run_facts import read_curve
+from depgen.reporting.pages import table
+from depgen.reporting.results import measured_path, read_curve, read_result
 from depgen.reporting.table import load_definition
 from tests.reporting.conftest import make_result, toy_results
 

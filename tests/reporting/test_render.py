@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from depgen.reporting.render import Cell, page_of, table
+from depgen.reporting.pages import table
+from depgen.reporting.render import Cell, page_of
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.table import Generation
 from tests.reporting.conftest import toy_results
@@ -206,7 +207,7 @@ def test_the_text_of_a_wide_table_is_not_cut(store):
 @pytest.mark.slow
 def test_a_table_does_not_wait_for_torch():
     script = (
-        "import sys, depgen.reporting.plots; from depgen.reporting.render import table; "
+        "import sys, depgen.reporting.plots; from depgen.reporting.pages import table; "
         "table('dmlm_table2', size='small'); sys.exit(str('torch' in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stderr.strip() == "False"

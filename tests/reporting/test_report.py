@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from depgen.cli import main
+from depgen.reporting.pages import record_table, write_report
 from depgen.reporting.plots import figure, save
-from depgen.reporting.record import record_table
-from depgen.reporting.report import write_report
 from depgen.reporting.table import load_definition
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}

@@ -20,7 +20,7 @@ from depgen.locations import cache_root, file_sha256, runs_root
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run, fit
 from depgen.reporting.measures.texts import texts_of
-from depgen.reporting.prepare import needs_of
+from depgen.reporting.reproduce import needs_of
 from depgen.reporting.results import Budget, read_result, read_results
 from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
@@ -173,7 +173,7 @@ def test_what_another_process_works_on_is_left_to_it(job, monkeypatch):
 def test_missing_measures_have_a_reason(depgen, project, monkeypatch):
     change(project / "experiments/tables/toy.yaml", measures=[])
     numbers = {"bleu1": 1.0, "perplexity": math.inf}
-    monkeypatch.setattr("depgen.reporting.measurement.measure_test", lambda *_, **__: kept_as(numbers))
+    monkeypatch.setattr("depgen.reporting.reproduce.measure_test", lambda *_, **__: kept_as(numbers))
     job = job_of("DM-Base")
     reproduce.make(job)
     assert read_result(job.result).metrics == {"bleu1": 1.0}

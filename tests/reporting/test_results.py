@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from depgen.reporting.compare import compare
-from depgen.reporting.record import record_table
+from depgen.reporting.pages import record_table
 from depgen.reporting.results import (
     measured_path,
     packed,

@@ -6,8 +6,7 @@ import yaml
 from depgen.data.corpora import Brown
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import Vocabulary
-from depgen.reporting.results import Budget
-from depgen.reporting.run_facts import beginning_of, facts_of, read_curve
+from depgen.reporting.results import Budget, beginning_of, facts_of, read_curve
 from tests.invented_data import write_corpora
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from depgen.evaluation.coherence import CoherenceOptions, coherence
 from depgen.evaluation.trained import load_trained
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
+from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS
 from depgen.reporting.table import settings_as
 

@@ -7,7 +7,7 @@ import numpy as np
 from depgen.data.experiment import data_of
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
+from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.trees.sentence import Sentence
 
 SIZES = ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD = "arcs_per_sentence", "words_per_sentence", "words_without_head"

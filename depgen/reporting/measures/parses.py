@@ -13,7 +13,7 @@ from depgen.evaluation.system import load
 from depgen.evaluation.trees.correlations import DIRECTIONS, CorrelationOptions, correlations
 from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentences, parsing, right_words
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
+from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.table import settings_as
 
 DECODINGS = {"argmax": "argmax", "tree": "tree", "own": "own rule"}

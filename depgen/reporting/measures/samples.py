@@ -39,8 +39,8 @@ from depgen.evaluation.trees.generated_trees import (
 from depgen.metrics.bleu import ReferencePool
 from depgen.metrics.perplexity import perplexity
 from depgen.reporting.jobs import fit
+from depgen.reporting.measures import Measure, MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.measures.texts import generated
-from depgen.reporting.numbers import Measure, MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN
 from depgen.training.hyper_parameters import factory
 from depgen.trees.annotator import Annotator

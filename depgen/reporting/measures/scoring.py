@@ -1,23 +1,31 @@
 """How likely each row's system finds a text, how fast it scores it, and how fast it was trained."""
 
+import time
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
+import torch
 
-from depgen.errors import check_at_least
+from depgen.data.record import DataSource
+from depgen.data.vocabulary import Vocabulary, special_tokens
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.scores import PERPLEXITY, score_words, sums, with_perplexities
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.parsing import ParsingOptions
+from depgen.evaluation.unit_scores import beam_of
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel
 from depgen.metrics.perplexity import perplexity
-from depgen.reporting.measurement import numbers_of_test
-from depgen.reporting.measures.speed import now
+from depgen.reporting.measures import Measure, Numbers, TrainedRow, numbers_of_test
 from depgen.reporting.measures.syntax import bound_in_words
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND, RunFacts
 from depgen.reporting.table import TOKENS, WORDS, settings_as
 from depgen.training.evaluated import SplitNumbers
+from depgen.training.experiment import Experiment
+from depgen.training.hyper_parameters import build
 from depgen.trees.sentence import Document
 
 TOKENS_PER_BATCH = 32_768
@@ -127,3 +135,101 @@ def _as_text(document: Document) -> TextDocument:
 def _inner_parameters(trained: Trained) -> float:
     """Millions of trained numbers outside the matrices and biases that have a row a word."""
     return sum(each.numel() for each in trained.model.parameters() if trained.vocabulary.size not in each.shape) / 1e6
+
+
+# -- speed ------------------------------------------------------------------------------------------------------------
+
+SPEED, BATCHED, MEMORY = "tokens_per_second", "batched_tokens_per_second", "cuda_memory"
+TYPES = 32_772
+"""The size of the paper's vocabulary."""
+RANDOM_SENTENCES, WORDS_OF_EACH, TOKENS_OF_EACH = 4, 24, 33
+RANDOM = DataSource(f"{RANDOM_SENTENCES} random sentences", reduced=False)
+"""What is scored: as in the paper's text, 24 words are 33 tokens."""
+
+
+def measure_speed(experiment: Experiment, beam_size: int | None = None) -> Numbers:
+    """Tokens a second, ends included, of sentences one by one and all at once; and the memory of the former, in GiB.
+
+    Table 5 of Huang et al. (2026), without training: neither figure depends on the weights, since a beam is full after
+    the first words whatever they are. All in single precision, with warm caches, and token by token from the state
+    after the tokens before, as in generation: a system without a beam does not read a sentence at once.
+
+    Args:
+        experiment: its system is built with fresh weights.
+        beam_size: hypotheses of a sentence; None: the system's own, or none.
+
+    Raises:
+        UserError: the system does not score token by token, or has no beam and is given one.
+    """
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = build(experiment.settings["model"], vocabulary_size=TYPES).eval().to(device)
+    if not isinstance(model, LeftToRight):
+        raise UserError(f"{experiment}: expected a system that scores token by token, found {type(model).__name__}.")
+    vocabulary, numbers = random_vocabulary(), Numbers()
+    sentences = random_sentences(vocabulary)
+    with beam_of(model, beam_size) as size, torch.inference_mode():
+
+        def tokens_per_second(parts: Sequence[list[list[int]]]) -> float:
+            began = now(device)
+            for rows in parts:
+                if size is None:
+                    _step_through(model, rows, vocabulary)
+                else:
+                    model.sentence_log_probs([[row] for row in rows], vocabulary=vocabulary)
+            return RANDOM_SENTENCES * (TOKENS_OF_EACH + 1) / (now(device) - began)
+
+        alone = [[sentence] for sentence in sentences]
+        tokens_per_second(alone[:1])  # to warm up
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        numbers.metrics[SPEED] = tokens_per_second(alone)
+        if device.type == "cuda":
+            numbers.metrics[MEMORY] = torch.cuda.max_memory_allocated(device) / 2**30
+        else:
+            numbers.not_computed[MEMORY] = "measured on a GPU alone"
+        tokens_per_second([sentences])  # to warm up
+        numbers.metrics[BATCHED] = tokens_per_second([sentences])
+    return numbers
+
+
+def _step_through(model: LeftToRight, rows: Sequence[list[int]], vocabulary: Vocabulary) -> None:
+    """Score sentences of one length, token by token, by a system that scores exactly."""
+    if isinstance(model, StructuredLanguageModel):
+        raise UserError(f"{type(model).__name__} also draws a structure, and its scores are exact: nothing to time.")
+    ids = torch.tensor(rows, device=model.device)
+    tokens = torch.nn.functional.pad(ids, (1, 1), value=vocabulary.eos)
+    total, state = torch.zeros(len(rows), device=model.device), None
+    for place in range(tokens.size(1) - 1):
+        log_probs, state = model.generation_step(tokens[:, place : place + 1], None, state)
+        total += log_probs.gather(1, tokens[:, place + 1 :][:, :1])[:, 0]
+    assert bool(total.isfinite().all())
+
+
+def now(device: torch.device) -> float:
+    """Seconds, once the device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def random_vocabulary() -> Vocabulary:
+    """As many pieces as the paper's vocabulary has; the first half begin words."""
+    from tokenizers import Tokenizer, models
+
+    special = special_tokens()
+    pieces = [f"{'▁' if number < TYPES // 2 else ''}{number}" for number in range(len(special), TYPES)]
+    scored = [(piece, 0.0) for piece in (*special.values(), *pieces)]
+    return Vocabulary(Tokenizer(models.Unigram(scored, 1, False)).to_str(), specials=special)
+
+
+def random_sentences(vocabulary: Vocabulary) -> list[list[int]]:
+    """Token ids of sentences, all as long."""
+    generator, found = np.random.default_rng(0), list[list[int]]()
+    begins, continues = (np.flatnonzero(vocabulary.opens_word == each)[-TYPES // 3 :] for each in (True, False))
+    for _ in range(RANDOM_SENTENCES):
+        ids = generator.choice(begins, TOKENS_OF_EACH)
+        others = 1 + generator.permutation(TOKENS_OF_EACH - 1)[: TOKENS_OF_EACH - WORDS_OF_EACH]
+        ids[others] = generator.choice(continues, len(others))
+        found.append(ids.tolist())
+    return found

@@ -12,8 +12,8 @@ from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
 from depgen.evaluation.system import System, load
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
+from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.measures.texts import generated
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 
 
 class SmallLanguage(Measure):

@@ -9,7 +9,7 @@ from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
 from depgen.evaluation.syntax.scoring import Protocol
 from depgen.evaluation.syntax.suites import SuiteOptions, syntactic_suites
 from depgen.evaluation.system import System, load
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
+from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
 COMPARED = {"accuracy": "", "accuracy_by_token": "_by_token"}

@@ -21,7 +21,7 @@ from depgen.evaluation.union import scorer_of
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Measure, Numbers, TrainedRow
+from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN, Result
 from depgen.reporting.table import Column, Generation, TableDefinition, experiment_of
 from depgen.training.experiment_runs import Depgen

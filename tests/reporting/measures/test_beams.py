@@ -13,8 +13,8 @@ from depgen.errors import UserError
 from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.measures import measures_of
 from depgen.reporting.measures.scoring import FirstOfTest
-from depgen.reporting.numbers import measures_of
 from depgen.reporting.results import read_result
 from depgen.reporting.system_plots import plot_trees
 from depgen.reporting.table import load_definition

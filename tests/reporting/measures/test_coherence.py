@@ -11,7 +11,7 @@ from depgen.metrics.significance import bootstrap_interval
 from depgen.reporting import reproduce
 from depgen.reporting.compare import compare
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.render import table
+from depgen.reporting.pages import table
 from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process

@@ -12,7 +12,7 @@ from depgen.evaluation.text.measures import TextOptions, moses_texts, sample_sco
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
 from depgen.metrics.bleu import ReferencePool
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.measurement import floor
+from depgen.reporting.measures import TrainedRow
 from depgen.reporting.measures.samples import (
     CHOSEN,
     TREES,
@@ -23,7 +23,7 @@ from depgen.reporting.measures.samples import (
     at_diversity,
     nearest,
 )
-from depgen.reporting.numbers import TrainedRow
+from depgen.reporting.reproduce import floor
 from depgen.reporting.table import Generation, load_definition
 from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths, written_tree

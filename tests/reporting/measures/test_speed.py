@@ -8,10 +8,17 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.models.gilt import GiLT
 from depgen.reporting.jobs import Job
-from depgen.reporting.measurement import floor
-from depgen.reporting.measures import speed
-from depgen.reporting.measures.speed import BATCHED, MEMORY, SENTENCES, SPEED, TOKENS, WORDS, measure_speed
-from depgen.reporting.prepare import check_corpora
+from depgen.reporting.measures import scoring
+from depgen.reporting.measures.scoring import (
+    BATCHED,
+    MEMORY,
+    RANDOM_SENTENCES,
+    SPEED,
+    TOKENS_OF_EACH,
+    WORDS_OF_EACH,
+    measure_speed,
+)
+from depgen.reporting.reproduce import check_corpora, floor
 from depgen.reporting.table import load_definition
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import run_depgen
@@ -39,7 +46,7 @@ rows: [{name: GiLT, experiment: gilt.yaml, floor: speed, beam_size: 2}]
 @pytest.fixture
 def experiment(tmp_path, monkeypatch):
     """Makes the experiment of a system, whose data are nowhere; with few types."""
-    monkeypatch.setattr(speed, "TYPES", 60)
+    monkeypatch.setattr(scoring, "TYPES", 60)
 
     def made(name):
         path = tmp_path / f"{name}.yaml"
@@ -65,13 +72,13 @@ def rows_read(monkeypatch):
 
 
 def test_sentences_have_the_words_and_the_pieces_of_the_papers_text():
-    vocabulary = speed.random_vocabulary()
+    vocabulary = scoring.random_vocabulary()
     assert vocabulary.size == 32_772
-    sentences = speed.random_sentences(vocabulary)
-    assert len({tuple(sentence) for sentence in sentences}) == SENTENCES
+    sentences = scoring.random_sentences(vocabulary)
+    assert len({tuple(sentence) for sentence in sentences}) == RANDOM_SENTENCES
     for sentence in sentences:
-        assert len(sentence) == TOKENS
-        assert vocabulary.word_of_token(sentence)[-1] == WORDS
+        assert len(sentence) == TOKENS_OF_EACH
+        assert vocabulary.word_of_token(sentence)[-1] == WORDS_OF_EACH
         assert vocabulary.opens_word[sentence[0]]
         assert min(sentence) >= 2, "no special token"
 
@@ -80,18 +87,20 @@ def test_a_system_without_a_beam_reads_token_by_token_from_its_state(experiment,
     found = measure_speed(experiment("txl"))
     assert found.metrics.keys() == {SPEED, BATCHED}
     assert found.not_computed == {MEMORY: "measured on a GPU alone"}
-    one, several = [(1, 1)] * (TOKENS + 1), [(SENTENCES, 1)] * (TOKENS + 1)
-    assert rows_read == [*one, *one * SENTENCES, *several, *several], "each way once before it is timed"
+    one, several = [(1, 1)] * (TOKENS_OF_EACH + 1), [(RANDOM_SENTENCES, 1)] * (TOKENS_OF_EACH + 1)
+    assert rows_read == [*one, *one * RANDOM_SENTENCES, *several, *several], "each way once before it is timed"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 7])
 def test_a_beam_is_full_with_fresh_weights(experiment, rows_read, beam_size):
     measure_speed(experiment("gilt"), beam_size)
-    alone, together = ([rows for rows, _ in part] for part in (rows_read[: TOKENS + 1], rows_read[-TOKENS - 1 :]))
+    alone, together = (
+        [rows for rows, _ in part] for part in (rows_read[: TOKENS_OF_EACH + 1], rows_read[-TOKENS_OF_EACH - 1 :])
+    )
     assert alone[:1] == [1]
     assert {*alone[10:]} == {beam_size}
-    assert {*together[10:]} == {SENTENCES * beam_size}
+    assert {*together[10:]} == {RANDOM_SENTENCES * beam_size}
 
 
 def test_systems_that_are_not_timed(experiment):

@@ -18,9 +18,8 @@ from depgen.evaluation.text.outcome import TextScore
 from depgen.models.dclm import DCLM
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.measures import texts
+from depgen.reporting.measures import TrainedRow, texts
 from depgen.reporting.measures.texts import Texts, generated, prompts_of, texts_of
-from depgen.reporting.numbers import TrainedRow
 from depgen.reporting.results import read_result
 from depgen.reporting.table import Generation, load_definition
 from depgen.trees.sentence import Document, Sentence

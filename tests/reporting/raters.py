@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from depgen.evaluation.human import ANSWERS, RATERS, Questionnaire, pairwise, single
+from depgen.reporting.human import ANSWERS, RATERS, Questionnaire, pairwise, single
 
 Judge = Callable[[str, Mapping[str, str]], Mapping[str, str]]
 """From a rater's name and a line of the sheet to the answers."""

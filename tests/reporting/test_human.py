@@ -13,7 +13,8 @@ from scipy.stats import rankdata
 
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.human import (
+from depgen.metrics.significance import bootstrap_interval
+from depgen.reporting.human import (
     QUESTIONS,
     export,
     item_means,
@@ -25,8 +26,7 @@ from depgen.evaluation.human import (
     single,
     write_folder,
 )
-from depgen.metrics.significance import bootstrap_interval
-from tests.evaluation.raters import answer, compared, mixed, side_of
+from tests.reporting.raters import answer, compared, mixed, side_of
 
 NAN = np.nan
 # Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), section C: four observers, twelve units.
