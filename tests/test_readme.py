@@ -25,7 +25,7 @@ from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import WordVocabulary
-from depgen.evaluation.syntax.pairs import read_pairs
+from depgen.evaluation.minimal_pairs import read_pairs
 from depgen.reporting.table import load_definition
 from depgen.trees.conllu import read_conllu
 from tests.invented_data import write_corpora

@@ -24,7 +24,7 @@ from depgen.data.module import CorpusData
 from depgen.data.record import data_tags, other_data, record_data
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
-from depgen.evaluation.predictions import PredictionWriter
+from depgen.evaluation.callback import PredictionWriter
 from depgen.evaluation.unit_scores import beam_of
 from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed

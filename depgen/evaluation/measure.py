@@ -17,16 +17,16 @@ from depgen.errors import UserError, did_you_mean
 logger = logging.getLogger(__name__)
 
 MEASURES = {
-    "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",
-    "bracketing": "depgen.evaluation.trees.bracketing:bracketing",
+    "attachment": "depgen.evaluation.attachment:attachment_of_files",
+    "bracketing": "depgen.evaluation.bracketing:bracketing",
     "coherence": "depgen.evaluation.coherence:coherence",
     "corpus": "depgen.evaluation.corpus_sizes:corpus_sizes",
-    "correlations": "depgen.evaluation.trees.correlations:correlations",
+    "correlations": "depgen.evaluation.correlations:correlations",
     "dependent-loss": "depgen.evaluation.dependents:dependent_loss",
-    "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
-    "parsing": "depgen.evaluation.trees.parsing:parsing",
-    "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
-    "text": "depgen.evaluation.text.measures:text",
+    "minimal-pairs": "depgen.evaluation.minimal_pairs:minimal_pairs",
+    "parsing": "depgen.evaluation.treebank:parsing",
+    "syntactic-suites": "depgen.evaluation.syntactic_suites:syntactic_suites",
+    "text": "depgen.evaluation.text_measures:text",
 }
 """Where the function of each measure lies."""
 

@@ -22,12 +22,11 @@ from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.encoded_text import EncodedSentence, encode_documents
 from depgen.evaluation.frames import By, Trees, Unit
 from depgen.evaluation.scores import LEVELS, beside_texts, in_unit, numbers_of, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.unit_scores import tokens_at_once
+from depgen.evaluation.unit_scores import EncodedSentence, encode_documents, tokens_at_once
 from depgen.progress import progress_bar
 from depgen.trees.binarization import Binarization, numbered_through, written_tree
 from depgen.trees.pieces import piece_tree

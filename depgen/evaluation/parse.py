@@ -9,8 +9,7 @@ from depgen.annotation.annotator import parser_named
 from depgen.data.table import attached_marks
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
-from depgen.evaluation.parses import Format, check_format, parse_documents
-from depgen.evaluation.parsing import structure_found_by
+from depgen.evaluation.parsing import Format, check_format, parse_documents, structure_found_by
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import document_of, read_documents

@@ -21,12 +21,18 @@ from depgen.data.experiment import data_of
 from depgen.data.tokenization import words_of
 from depgen.data.vocabulary import EOS_WORD, word_counts
 from depgen.errors import UserError
-from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.frames import By, Reads, Unit
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
 from depgen.evaluation.trained import Trained, located
-from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, read_by, score_documents
+from depgen.evaluation.unit_scores import (
+    TokenFigures,
+    beam_of,
+    encode_documents,
+    next_word_figures,
+    read_by,
+    score_documents,
+)
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.pretrained_masked import PretrainedMaskedLM

@@ -13,8 +13,7 @@ import torch
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.frames import AttentionKind, By, Pooling, Reads, Trees, Unit
-from depgen.evaluation.parses import Parses, parse_documents
-from depgen.evaluation.parsing import SystemParser
+from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import (
     Text,
@@ -279,7 +278,7 @@ class System(Trained):
         Raises:
             UserError: the system has no such states, or can't encode a text of this length.
         """
-        from depgen.evaluation.states import states_of_words  # pandas
+        from depgen.evaluation.activations import states_of_words  # pandas
 
         self.check_has_end()
         check_one_of(pooling=(pooling, Pooling))
@@ -311,7 +310,7 @@ class System(Trained):
         Raises:
             UserError: the sentence has no words or several lines, or the system has no such attention.
         """
-        from depgen.evaluation.trees.attention import sentence_attention  # pandas
+        from depgen.evaluation.activations import sentence_attention  # pandas
 
         self.check_has_end()
         check_one_of(kind=(kind, AttentionKind))

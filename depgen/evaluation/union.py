@@ -33,9 +33,14 @@ from depgen.data.corpus import Corpus, Split, log_left_out
 from depgen.data.sampler import RankBatch, ResumableLoader, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError
 from depgen.evaluation.corruption import MIN_SENTENCES, ContentWords, Story, corrupt, words_of
-from depgen.evaluation.pretrained import load_pretrained
-from depgen.evaluation.text.judges import pad_right, padded_batches
-from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
+from depgen.evaluation.text_judges import (
+    NotComputedError,
+    TextScore,
+    load_pretrained,
+    mean_score,
+    pad_right,
+    padded_batches,
+)
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.hyper_parameters import plain_settings

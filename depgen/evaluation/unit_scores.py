@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -11,10 +12,12 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor, nn
 
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, WordBatch, collate_tokens, collate_words
 from depgen.data.sampler import budget_starts
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.tokenization import Span
+from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError, check_at_least, check_one_of
+from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel, Masking
 from depgen.language_models.document import DocumentLanguageModel
@@ -25,6 +28,7 @@ from depgen.language_models.windows import Windows
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.progress import progress_bar
+from depgen.trees.sentence import Sentence
 
 DocumentIds = Sequence[Sequence[int]]
 """Token ids of a document's sentences, without beginning and end; none is empty."""
@@ -346,3 +350,108 @@ def read_by(trained: Trained, begin: str | None, stride: int | None, masking: Ma
         yield vocabulary
     finally:
         model.windows = own
+
+
+# -- sentences and documents as token ids -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EncodedSentence:
+    """A sentence as token ids.
+
+    Attributes:
+        sentence: its words.
+        spans: the characters of each word; None for words of files.
+        kept: whether the system reads each word.
+        encoding: token ids of the words that it reads, and the word that each belongs to.
+        unknown: whether each token is `<unk>`.
+    """
+
+    sentence: Sentence
+    spans: Sequence[Span | None]
+    kept: Sequence[bool]
+    encoding: Encoding
+    unknown: Bool[np.ndarray, " tokens"]
+
+
+def encode_documents(
+    trained: Trained, documents: Sequence[TextDocument], *, as_one: bool, sliding: bool = False
+) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
+    """The sentences of each document, and the token ids of what a system reads at once, without empty sentences.
+
+    Args:
+        trained: the system.
+        documents: of any texts.
+        as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
+        sliding: whether a window slides over texts that are too long.
+
+    Raises:
+        UserError: a sentence or a document is longer than the system can read.
+    """
+    as_sequence = as_one and not isinstance(trained.model, DocumentLanguageModel)
+    encoded, units = list[list[EncodedSentence]](), list[DocumentIds]()
+    for document in documents:
+        sentences = _encoded(trained, document, as_sequence=as_sequence)
+        filled = [
+            (sentence.encoding.ids.tolist(), place)
+            for sentence, place in zip(sentences, document.places, strict=True)
+            if len(sentence.encoding.ids)
+        ]
+        for unit in trained.reading.segments(filled) if as_one else [[sentence] for sentence in filled]:
+            if not sliding:
+                _check_length(trained, unit, as_sequence=as_sequence)
+            units.append([ids for ids, _ in unit])
+        encoded.append(sentences)
+    return encoded, units
+
+
+def _encoded(trained: Trained, document: TextDocument, *, as_sequence: bool) -> list[EncodedSentence]:
+    """The sentences of a document; the first word of each text that is read as one begins it."""
+    reading, sentences, begins = trained.reading, list[EncodedSentence](), True
+    for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
+        kept = reading.kept(sentence)
+        words = reading.spelt(sentence, kept)
+        encoding = reading.encode(words, trained.vocabulary, begins=begins)
+        sentences.append(EncodedSentence(sentence, spans, kept, encoding, encoding.ids == trained.vocabulary.unk))
+        begins = not as_sequence or (begins and not words)
+    return sentences
+
+
+def _check_length(trained: Trained, unit: Sequence[tuple[list[int], str]], *, as_sequence: bool) -> None:
+    most, lengths = trained.model.longest_scored, [len(ids) for ids, _ in unit]
+    length = sum(lengths) if as_sequence else max(lengths)
+    if most is not None and length > most:
+        place = unit[0 if as_sequence else lengths.index(length)][1]
+        raise UserError(
+            f"{place}: expected a {'document' if as_sequence else 'sentence'} of at most {most} tokens, which is what "
+            f"{type(trained.model).__name__} of {trained.run} reads at once, found {length}: cut it into shorter ones"
+            f"{', or leave out --reads document' if as_sequence else ''}."
+        )
+
+
+def sentence_batches(
+    vocabulary: Vocabulary,
+    sentences: Sequence[Sentence],
+    *,
+    tokens_per_batch: int,
+    batch_size: int | None = None,
+) -> Iterator[WordBatch]:
+    """Sentences of like length together, with their trees where all of a batch have one; those without words are left
+    out.
+
+    Args:
+        vocabulary: of whole words, with `<mask>`.
+        sentences: in the form of the text that the network has learnt from; `items` of a batch are places among them.
+        tokens_per_batch: padding included; a longer sentence is a batch by itself.
+        batch_size: the most sentences in a batch; None: any number.
+    """
+    encoded = [encode(vocabulary, sentence.words).ids for sentence in sentences]
+    lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
+    assert lengths.tolist() == [len(sentence) for sentence in sentences], "heads are those of whole words"
+    filled = np.flatnonzero(lengths)
+    for batch in batches_of_lengths(lengths[filled], tokens_per_batch=tokens_per_batch, batch_size=batch_size):
+        items = []
+        for place in filled[batch].tolist():
+            heads = sentences[place].heads
+            items.append(TokenItem(place, encoded[place], None if heads is None else np.array(heads)))
+        yield collate_words(ItemBatch(items, int(lengths[filled[batch]].sum()), vocabulary))

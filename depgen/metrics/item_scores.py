@@ -4,6 +4,7 @@ Which tokens count is the same for every system: the `<eos>` that closes an item
 opens it is given and does not; an unknown word counts as the word `<unk>`; padding never counts.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -160,3 +161,17 @@ class KeptItems(PreciseMetric):
         columns = (column.cpu().numpy() for column in (nll, tokens, words))
         sums = [np.bincount(row, column, len(places)).astype(column.dtype) for column in columns]
         return places, sums[0], sums[1], sums[2]
+
+
+def perplexity(nll_sum: float, tokens: int) -> float:
+    """The perplexity exp(nll_sum / tokens), of nats; NaN without any token, inf beyond the range of a float.
+
+    >>> round(perplexity(3 * math.log(7.0), 3), 6)
+    7.0
+    """
+    if tokens == 0:
+        return math.nan
+    try:
+        return math.exp(nll_sum / tokens)
+    except OverflowError:
+        return math.inf

@@ -465,7 +465,7 @@ class Pushdown(StructuredLanguageModel):
         word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
     ) -> list[list[Constituent]]:
-        """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
+        """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.bracketing`."""
         joins = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
         return [
             [(*span, "") for span in closed_at_the_end(spans_of_joins(of_sentence), len(of_sentence))]

@@ -527,7 +527,7 @@ class TransformerGrammar(WordSynchronous):
         word_starts: Sequence[Bool[np.ndarray, " tokens"]],
         beam_size: int | None = None,
     ) -> list[list[Constituent]]:
-        """The constituents of the likeliest tree of each sentence; see `depgen.evaluation.trees.bracketing`."""
+        """The constituents of the likeliest tree of each sentence; see `depgen.evaluation.bracketing`."""
         symbols = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
         return [_named([*of_tree, closing(label_of(of_tree[0]))], vocabulary) if of_tree else [] for of_tree in symbols]
 

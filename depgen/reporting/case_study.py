@@ -22,9 +22,9 @@ from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.system import load
-from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.measures.samples import sentence_of
 from depgen.reporting.measures.texts import generation_of, prompts_of, texts_of
 from depgen.reporting.results import facts_of, read_results
 from depgen.reporting.system_plots import drawing_of, svg_of

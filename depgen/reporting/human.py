@@ -242,7 +242,9 @@ def export(
 def write_folder(questionnaire: Questionnaire, output: Path) -> str:
     """What was written and what to do with it; the key first, so that no rater's file lies without it."""
     kind, shown, sheets = questionnaire.kind, questionnaire.shown, questionnaire.sheets()
-    content = json_format.dumps({**asdict(questionnaire), "shown": shown.to_dict("records")}, indent=1, ensure_ascii=False)
+    content = json_format.dumps(
+        {**asdict(questionnaire), "shown": shown.to_dict("records")}, indent=1, ensure_ascii=False
+    )
     path = output / KEY
     if path.is_file() and path.read_text(encoding="utf-8") != content:
         raise UserError(f"{path} belongs to another questionnaire, whose answers need it. Choose another --output.")

@@ -19,8 +19,8 @@ from depgen.data.levels import LevelData
 from depgen.data.record import DataSource, source_of
 from depgen.data.record import measure as measure_corpus
 from depgen.errors import MissingDataError, UserError
-from depgen.evaluation.text.measures import TextOptions
-from depgen.evaluation.text.oracle import oracle_training
+from depgen.evaluation.text_measures import TextOptions
+from depgen.evaluation.text_oracle import oracle_training
 from depgen.evaluation.union import ROCSTORIES, scorer_of
 from depgen.hub import model_folder
 from depgen.locations import below_runs, cache_root, file_sha256, lines_sha256, made_once, runs_root

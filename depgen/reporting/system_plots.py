@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
+from depgen.evaluation.activations import BEGIN
+from depgen.evaluation.correlations import CorrelationOptions, correlations
 from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.reading import warn_of_another_form
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import document_of
-from depgen.evaluation.trees.attention import BEGIN
-from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
 from depgen.locations import write_atomically
 from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plots import check_name, figure, save

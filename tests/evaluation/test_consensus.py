@@ -13,13 +13,13 @@ from depgen.data.corpora import Ewt
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
+from depgen.evaluation import treebank as parsing
 from depgen.evaluation.parsing import Consensus, network_of, predicted_heads
 from depgen.evaluation.reading import Reading, in_form
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees import parsing
-from depgen.evaluation.trees.parsing import ParsingOptions
+from depgen.evaluation.treebank import ParsingOptions
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN

@@ -253,7 +253,7 @@ def test_states_of_documents_depend_on_the_sentences_before(systems, monkeypatch
     both = system.states([text, "the"])
     second = both[(both["document"] == 1) & (both["sentence"] == 2)]
     assert np.abs(matrix(second) - matrix(system.states("the dogs"))).max() > 1e-3
-    monkeypatch.setattr("depgen.evaluation.states.PADDED_AT_ONCE", 3)
+    monkeypatch.setattr("depgen.evaluation.activations.PADDED_AT_ONCE", 3)
     np.testing.assert_allclose(matrix(both), matrix(system.states([text, "the"])), atol=1e-6)
     causal = systems["causal"]
     whole = matrix(causal.states(text, reads="document"))

@@ -11,8 +11,8 @@ import yaml
 from depgen.cli import main
 from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import TextOptions, measure_texts
-from depgen.evaluation.text.outcome import NotComputedError
+from depgen.evaluation.text_judges import NotComputedError
+from depgen.evaluation.text_measures import TextOptions, measure_texts
 from depgen.evaluation.union import IGNORED, UNION, UnionData, reconstruction_targets, text_of, union_score
 from depgen.training.runs import best_checkpoint, find_run
 from tests.evaluation.stories import PetStories

@@ -14,8 +14,7 @@ from nltk.translate.bleu_score import sentence_bleu as nltk_sentence_bleu
 
 from depgen.errors import UserError
 from depgen.locations import find_data
-from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, self_bleu, sentence_bleu
-from depgen.metrics.ngrams import distinct
+from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, distinct, self_bleu, sentence_bleu
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=9)
 CORPORA = st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=2, max_size=7)
@@ -135,3 +134,21 @@ def test_calibration_on_the_human_test_endings():
     fourth = bleu([story["sentence4"] for story in stories], endings)
     assert round(fourth[1].mean(), 2) == 19.68
     assert round(fourth[2].mean(), 2) == 6.22
+
+
+# -- n-grams ----------------------------------------------------------------------------------------------------------
+
+TEXTS = st.lists(st.lists(st.sampled_from("abc"), max_size=5).map(" ".join), max_size=6)
+
+
+def grams(words, order):
+    return [tuple(words[start : start + order]) for start in range(len(words) - order + 1)]
+
+
+@given(TEXTS, st.integers(1, 4))
+def test_distinct_equals_a_set(texts, order):
+    crossing = grams(" ".join(texts).split(), order)
+    inside = [gram for text in texts for gram in grams(text.split(), order)]
+    for within_items, expected in ((False, crossing), (True, inside)):
+        share = 100 * len(set(expected)) / len(expected) if expected else math.nan
+        assert distinct(texts, order, within_items=within_items) == pytest.approx(share, nan_ok=True)

@@ -9,8 +9,7 @@ import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.metrics.item_scores import ItemScores, KeptItems, Loss, Perplexity, UnknownRate, WordPerplexity
-from depgen.metrics.perplexity import perplexity
+from depgen.metrics.item_scores import ItemScores, KeptItems, Loss, Perplexity, UnknownRate, WordPerplexity, perplexity
 
 LOG_PROBS = st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=40)
 
@@ -119,3 +118,18 @@ def test_processes_add_up_before_the_division_and_share_their_items(tmp_path):
         mp.spawn(_one_process, args=(2, tmp_path / "store", found), nprocs=2)
         expected = pytest.approx(math.exp((30 / 16 + 3 / 1) / 2)), [[1, 3], [1.0, 2.0], [2, 4], [2, 4]]
         assert dict(found) == {0: expected, 1: expected}
+
+
+# -- perplexity as a plain function -----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=40))
+def test_is_the_inverse_geometric_mean_of_the_probabilities(log_probs):
+    oracle = math.prod(math.exp(value) ** (-1.0 / len(log_probs)) for value in log_probs)
+    assert perplexity(-sum(log_probs), len(log_probs)) == pytest.approx(oracle, rel=1e-9)
+
+
+def test_extremes():
+    assert perplexity(110.0, 1) == pytest.approx(math.exp(110.0))
+    assert perplexity(1e4, 1) == math.inf
+    assert math.isnan(perplexity(0.0, 0))

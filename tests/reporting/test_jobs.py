@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import TextOptions
+from depgen.evaluation.text_measures import TextOptions
 from depgen.reporting.jobs import Job, chosen_run, finished_run, fit
 from depgen.reporting.reproduce import needs_of
 from depgen.reporting.table import load_definition

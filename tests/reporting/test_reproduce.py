@@ -15,7 +15,7 @@ from filelock import FileLock
 from depgen.cli import main
 from depgen.data.experiment import data_of
 from depgen.errors import MissingDataError, UserError
-from depgen.evaluation.text.measures import TextOptions
+from depgen.evaluation.text_measures import TextOptions
 from depgen.locations import cache_root, file_sha256, runs_root
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run, fit

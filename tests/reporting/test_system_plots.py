@@ -13,10 +13,10 @@ from depgen.cli import main
 from depgen.data.corpora import ConlluTreebank, SdpTreebank
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.correlations import DIRECTIONS
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.correlations import DIRECTIONS
 from depgen.models.udgn import UDGN
 from depgen.reporting import system_plots
 from depgen.reporting.system_plots import (

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from depgen.evaluation.coherence import CoherenceOptions
-from depgen.evaluation.text.measures import TEXT_MEASURES
+from depgen.evaluation.text_measures import TEXT_MEASURES
 from depgen.reporting.measures import measures_of
 from depgen.reporting.table import is_made, load_definition, settings_as, table_names
 from depgen.yaml_files import read_settings

@@ -16,7 +16,7 @@ from depgen.training.evaluated import SplitNumbers
 from depgen.yaml_files import made_as
 
 if TYPE_CHECKING:
-    from depgen.evaluation.text.measures import TextOptions
+    from depgen.evaluation.text_measures import TextOptions
     from depgen.reporting.jobs import Job
     from depgen.training.experiment_runs import Depgen, FinishedRun
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from depgen.errors import UserError
+from depgen.evaluation.correlations import DIRECTIONS, CorrelationOptions, correlations
 from depgen.evaluation.system import load
-from depgen.evaluation.trees.correlations import DIRECTIONS, CorrelationOptions, correlations
-from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentences, parsing, right_words
+from depgen.evaluation.treebank import ParsingOptions, floors, gold_sentences, parsing, right_words
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.table import settings_as

@@ -14,11 +14,11 @@ from depgen.evaluation.scores import PERPLEXITY, score_words, sums, with_perplex
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees.parsing import ParsingOptions
+from depgen.evaluation.treebank import ParsingOptions
 from depgen.evaluation.unit_scores import beam_of
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.structured import StructuredLanguageModel
-from depgen.metrics.perplexity import perplexity
+from depgen.metrics.item_scores import perplexity
 from depgen.reporting.measures import Measure, Numbers, TrainedRow, numbers_of_test
 from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.results import BOUND, RunFacts

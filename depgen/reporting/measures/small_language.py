@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from depgen.data.generated import Grammar
+from depgen.evaluation.minimal_pairs import PairOptions, minimal_pairs
 from depgen.evaluation.over_trees import ScoresTrees
-from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
 from depgen.evaluation.system import System, load
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import MaskedLanguageModel

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from depgen.evaluation.measure import Measured
-from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
-from depgen.evaluation.syntax.scoring import Protocol
-from depgen.evaluation.syntax.suites import SuiteOptions, syntactic_suites
+from depgen.evaluation.minimal_pairs import PairOptions, Protocol, minimal_pairs
+from depgen.evaluation.syntactic_suites import SuiteOptions, syntactic_suites
 from depgen.evaluation.system import System, load
 from depgen.reporting.measures import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND

@@ -14,9 +14,9 @@ import pandas as pd
 from depgen.errors import UserError
 from depgen.evaluation.generation import json_lines
 from depgen.evaluation.system import load
-from depgen.evaluation.text.measures import TextOptions, measure_texts
-from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.text_documents import document_of
+from depgen.evaluation.text_measures import TextOptions, measure_texts
+from depgen.evaluation.text_oracle import trained_oracle
 from depgen.evaluation.union import scorer_of
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically

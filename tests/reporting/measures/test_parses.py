@@ -11,10 +11,10 @@ from depgen.annotation.controls import RandomTree
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation import trained
+from depgen.evaluation.correlations import CorrelationOptions, correlations
 from depgen.evaluation.parsing import network_of, predicted_heads
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import load_trained
-from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
 from depgen.models.udgn import UDGN
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures.parses import WORDS, Correlations, measure_floor, measure_trees, treebank_of_table

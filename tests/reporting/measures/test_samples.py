@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
+from depgen.annotation.controls import LeftChain
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import TextOptions, moses_texts, sample_scores
-from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
+from depgen.evaluation.text_measures import TextOptions, moses_texts, sample_scores
 from depgen.metrics.bleu import ReferencePool
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import TrainedRow
@@ -20,14 +20,20 @@ from depgen.reporting.measures.samples import (
     GeneratedTrees,
     SampledBleu,
     TextShapes,
+    agreement,
     at_diversity,
+    levels_per_token,
     nearest,
+    relations_per_sentence,
+    reparsed,
+    sentence_of,
 )
 from depgen.reporting.reproduce import floor
 from depgen.reporting.table import Generation, load_definition
 from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths, written_tree
 from depgen.trees.punctuation import is_punctuation
+from depgen.trees.sentence import Sentence
 
 HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
 CHAINS = {"class_path": "depgen.annotation.controls.LeftChain"}
@@ -189,7 +195,7 @@ def test_shapes_of_texts_and_of_sentences(row, of_floor):
 
 
 def test_floors_of_a_split_need_a_measure_of_sentences(of_floor):
-    measure = BoostedRelation(relation="obj", factors=[1], tagger={})
+    measure = BoostedRelation(relation="obj", factors=[1.0], tagger={})
     with pytest.raises(UserError, match="Test sentences: floor: BoostedRelation"):
         of_floor(measure, "Test sentences")
 
@@ -251,3 +257,41 @@ def test_a_boosted_relation_is_counted_in_texts_of_their_own(row):
         counts = [sum(each == "obj" for each in one["structure"]["relations"]) for one in rows]
         assert found.metrics[f"relations_{factor}"] == pytest.approx(np.mean(counts))
     assert found.metrics["relations_50"] > found.metrics["relations_1"]
+
+
+# -- trees that came with texts ---------------------------------------------------------------------------------------
+
+GENERATED = Sentence(("my", "dog", "also", "ran", "."), (2, 4, 2, 0, 4), ("poss", "nsubj", "advmod", "root", "punct"))
+ONE = Sentence(("a",), (0,), ("root",))
+PARSED = Sentence(("my", "dog", "also", "ran", "."), (2, 4, 4, 0, 4), ("det", "nsubj", "advmod", "root", "punct"))
+
+
+def test_parsers_trees_are_binarised_and_punctuation_does_not_count():
+    found = agreement([GENERATED], [PARSED], "left-right")
+    assert (found["uas"], found["las"]) == (100.0, 75.0)  # also hangs on dog in the binarised tree
+    assert agreement([GENERATED], [PARSED], "none")["uas"] == 75.0
+    assert np.isnan(agreement([], [], "left-right")["las"])
+
+
+def test_sums_are_over_words_and_not_sentences():
+    one, two = Sentence(("a",), (0,), ("root",)), Sentence(("a", "b", "c"), (0, 1, 2), ("root", "x", "x"))
+    other = Sentence(("a", "b", "c"), (3, 3, 0), ("x", "x", "root"))
+    assert agreement([one, two], [one, other], "none")["uas"] == 25.0
+
+
+def test_texts_come_with_trees_over_their_words():
+    found = sentence_of("a b", {"heads": [2, 0], "relations": ["det", "root"]})
+    assert found == Sentence(("a", "b"), (2, 0), ("det", "root"))
+    with pytest.raises(UserError, match="tree over their words"):
+        sentence_of("a b", {"heads": [2, 3, 0], "relations": ["det", "subword", "root"]})
+    assert reparsed([found], LeftChain())[0].heads == (0, 1)
+
+
+def test_levels_and_relations_are_means_over_sentences():
+    assert levels_per_token([GENERATED, ONE], "left-right") == pytest.approx((3 / 5 + 1) / 2)
+    flat = Sentence(("a", "b", "c"), (0, 1, 1), ("root", "x", "y"))
+    assert levels_per_token([flat], "left-right") == pytest.approx(3 / 3)
+    assert levels_per_token([flat], "none") == pytest.approx(2 / 3)
+    tagged = Sentence(("a", "b", "c"), (3, 3, 0), ("amod", "amod:x", "root"))
+    assert relations_per_sentence([tagged, GENERATED], "amod") == 1.0
+    assert np.isnan(relations_per_sentence([], "amod"))

@@ -12,9 +12,9 @@ import pytest
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation.generation import text_seed
-from depgen.evaluation.text.measures import TextOptions
-from depgen.evaluation.text.oracle import find_oracle, text_losses
-from depgen.evaluation.text.outcome import TextScore
+from depgen.evaluation.text_judges import TextScore
+from depgen.evaluation.text_measures import TextOptions
+from depgen.evaluation.text_oracle import find_oracle, text_losses
 from depgen.models.dclm import DCLM
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, fit
@@ -173,7 +173,7 @@ def test_columns_of_one_measure_have_their_own_judges(project, monkeypatch):
     def lm_perplexity(read, *, model, **_):
         return TextScore(float(len(model)), model, np.full(len(read), float(len(model))))
 
-    monkeypatch.setattr("depgen.evaluation.text.measures.lm_perplexity", lm_perplexity)
+    monkeypatch.setattr("depgen.evaluation.text_measures.lm_perplexity", lm_perplexity)
     job = a_job("toy")
     first, *_ = job.definition.columns
     judged = [

@@ -1,1 +1,0 @@
-"""Syntactic evaluation: minimal pairs, and suites of predictions about surprisals."""

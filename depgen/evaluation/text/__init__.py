@@ -1,1 +1,0 @@
-"""Generated text, and measures of it."""

@@ -1,1 +1,0 @@
-"""Dependency trees and constituents that systems predict, and their scores."""
