@@ -6,8 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from depgen.evaluation.frames import check_table_output, written
-from depgen.evaluation.measure import measure_function, options_class, takes_system
+from depgen.evaluation.measure import check_table_output, measure_function, options_class, takes_system, written
 from depgen.trees.text_form import FormName
 
 

@@ -31,17 +31,17 @@ GROUPS: dict[str, dict[str, Verb]] = {
     "Use a run": {
         "generate": Verb(
             "generate texts, with or without prompts",
-            "depgen.evaluation.generate:generate",
+            "depgen.evaluation.verbs:generate",
             options="depgen.cli.verb_options:options_of_generation",
         ),
         "score": Verb(
             "print log-probabilities and surprisals of words, sentences or documents",
-            "depgen.evaluation.score:score",
+            "depgen.evaluation.verbs:score",
             positionals=("file",),
         ),
         "parse": Verb(
             "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
-            "depgen.evaluation.parse:parse",
+            "depgen.evaluation.verbs:parse",
         ),
         "predict": Verb("write a run's trees or bracketings of the test split into its folder"),
         "push": Verb(

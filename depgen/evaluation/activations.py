@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,21 @@ from torch import Tensor, nn
 from depgen.data.batch import ItemBatch, TokenItem, collate_words, whole_documents
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError
-from depgen.evaluation.frames import AttentionKind, Pooling, Reads
 from depgen.evaluation.parsing import Bracketer
 from depgen.evaluation.text_documents import TextDocument
-from depgen.evaluation.trained import Trained
+from depgen.evaluation.trained import Reads, Trained
 from depgen.evaluation.unit_scores import DocumentIds, as_sequences, encode_documents, in_batches
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import PADDED_AT_ONCE, DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork, LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
 from depgen.nn.vocabulary import full_precision
+
+AttentionKind = Literal["dependency", "self"]
+"""What weighs DMLM's mixture, or the self-attention of a layer."""
+
+Pooling = Literal["last", "first", "mean"]
+"""Which of the states of a word's tokens is the word's: that of the last, that of the first, or the mean of all."""
 
 # -- hidden states ----------------------------------------------------------------------------------------------------
 

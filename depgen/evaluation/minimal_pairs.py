@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,10 +16,10 @@ from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.scores import score_words
-from depgen.evaluation.text_documents import document_of
+from depgen.evaluation.text_documents import document_of, rows_of
 from depgen.evaluation.unit_scores import encode_documents
-from depgen.locations import find_data, json_value
-from depgen.trees.text_files import Separator, read_columns, read_lines, unpacked
+from depgen.locations import find_data
+from depgen.trees.text_files import FileFormat, unpacked
 
 if TYPE_CHECKING:
     from depgen.evaluation.system import System
@@ -132,7 +132,8 @@ NAMES = {
 CONTEXTS = ("context_good", "context_bad")
 GENERATED = {"generated": controlled_pairs, "generated_contexts": controlled_contexts}
 """The pairs that are drawn, and in no file."""
-_SEPARATORS: Mapping[str, Separator | None] = {".jsonl": None, ".tsv": "tab", ".csv": "comma"}
+_FORMATS: Mapping[str, FileFormat] = {".jsonl": "jsonl", ".tsv": "tsv", ".csv": "csv"}
+"""By the ending of a file of pairs; others in a folder hold none."""
 _EVERY = 10
 
 
@@ -214,8 +215,13 @@ def read_pairs(path: Path | None = None) -> pd.DataFrame:
         how = "The 67 files of github.com/alexwarstadt/blimp belong there; or name a file or folder of pairs."
         path = find_data("blimp", how_to_get=how)
     files = sorted(path.iterdir()) if path.is_dir() else [path]
-    files = [file for file in files if unpacked(file).suffix.lower() in _SEPARATORS]
-    rows = {f"{file}:{line}": _pair(row, file, line) for file in files for line, row in _rows(file)}
+    formats = {file: _FORMATS.get(unpacked(file).suffix.lower()) for file in files}
+    rows = {
+        f"{file}:{line}": _pair(row, file, line)
+        for file, kind in formats.items()
+        if kind is not None
+        for line, row in rows_of(file, kind)
+    }
     if not rows:
         raise UserError(
             f"{path}: expected pairs as JSON lines (.jsonl), or as columns separated by tabs (.tsv) or commas (.csv), "
@@ -228,19 +234,6 @@ def read_pairs(path: Path | None = None) -> pd.DataFrame:
             "again: give each pair another id, or none at all."
         )
     return pairs
-
-
-def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    separator = _SEPARATORS[unpacked(file).suffix.lower()]
-    if separator is not None:
-        yield from read_columns(file, separator=separator)
-        return
-    for line, text in read_lines(file):
-        if text.strip():
-            row = json_value(text, f"{file}:{line}")
-            if not isinstance(row, dict):
-                raise UserError(f"{file}:{line}: expected a JSON object, found a {type(row).__name__}.")
-            yield line, row
 
 
 def _pair(row: Mapping[str, Any], file: Path, line: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ the system never writes has p(s, t) = 0.
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,7 @@ from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.frames import By, Trees, Unit
-from depgen.evaluation.scores import LEVELS, beside_texts, in_unit, numbers_of, with_perplexities
+from depgen.evaluation.scores import LEVELS, By, Unit, beside_texts, in_unit, numbers_of, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import EncodedSentence, encode_documents, tokens_at_once
@@ -31,6 +30,9 @@ from depgen.progress import progress_bar
 from depgen.trees.binarization import Binarization, numbered_through, written_tree
 from depgen.trees.pieces import piece_tree
 from depgen.trees.sentence import Sentence
+
+Trees = Literal["gold", "sampled"]
+"""The trees that a bound is over: the sentences' own, or a parser's."""
 
 logger = logging.getLogger(__name__)
 

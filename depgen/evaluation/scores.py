@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,9 @@ from depgen.data.experiment import data_of
 from depgen.data.tokenization import words_of
 from depgen.data.vocabulary import EOS_WORD, word_counts
 from depgen.errors import UserError
-from depgen.evaluation.frames import By, Reads, Unit
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
-from depgen.evaluation.trained import Trained, located
+from depgen.evaluation.trained import Reads, Trained, located
 from depgen.evaluation.unit_scores import (
     TokenFigures,
     beam_of,
@@ -38,6 +37,11 @@ from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.pretrained_masked import PretrainedMaskedLM
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Sentence
+
+Unit = Literal["nats", "bits"]
+
+By = Literal["word", "own_word", "sentence", "document", "all"]
+"""The unit that each row of scores describes. An own word is the text between two blanks, such as `don't`."""
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from depgen.data.tokenization import Span
 from depgen.errors import UserError, no_file
-from depgen.evaluation.frames import json_ready
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.minimal_pairs import SyntaxOptions, combined, measured, of_groups, score_sentences
 from depgen.locations import find_data
@@ -425,7 +424,7 @@ def _answers(
     ]
     parts = int((~next(iter(conditions.values()))["blank"]).sum())
     surprisals = {
-        name: json_ready({str(number): value for number, value in each["surprisal"].items()})
+        name: {str(number): value if np.isfinite(value) else None for number, value in each["surprisal"].items()}
         for name, each in conditions.items()
     }
     outcomes = [

@@ -6,15 +6,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import torch
 
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError, check_at_least, check_one_of
-from depgen.evaluation.frames import AttentionKind, By, Pooling, Reads, Trees, Unit
+from depgen.evaluation.activations import AttentionKind, Pooling, sentence_attention, states_of_words
+from depgen.evaluation.generation import generated_texts
+from depgen.evaluation.over_trees import Trees, bound_table, bounds_of_sentences
 from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
 from depgen.evaluation.reading import Reading
+from depgen.evaluation.scores import By, Unit, score_table, score_words
 from depgen.evaluation.text_documents import (
     Text,
     TextDocument,
@@ -23,12 +27,9 @@ from depgen.evaluation.text_documents import (
     documents_of,
     warn_of_raw_text,
 )
-from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trained import Reads, Trained, load_trained
 from depgen.language_models.base import Masking
 from depgen.trees.text_form import FormName
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 class System(Trained):
@@ -59,7 +60,7 @@ class System(Trained):
         tokens: Tokens | None = None,
         tokens_per_batch: int | None = None,
         progress: bool = False,
-    ) -> "DataFrame":
+    ) -> pd.DataFrame:
         """Log-probability and surprisal of each word, with its characters in the string; see `score_words`.
 
         Rows of sentences and documents hold sums, and perplexities per word, per token and per known word.
@@ -93,8 +94,6 @@ class System(Trained):
         Raises:
             UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
         """
-        from depgen.evaluation.scores import score_table, score_words  # pandas
-
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         options: dict[str, Any] = {
@@ -127,7 +126,7 @@ class System(Trained):
         tokens: Tokens | None = None,
         tokens_per_batch: int | None = None,
         progress: bool = False,
-    ) -> "DataFrame":
+    ) -> pd.DataFrame:
         """A lower bound of each sentence's log-probability, by a system that scores a text with its tree (ITEXP).
 
         Args:
@@ -148,8 +147,6 @@ class System(Trained):
         Raises:
             UserError: the system gives trees no probability, there is no such parser, or a sentence is too long.
         """
-        from depgen.evaluation.over_trees import bound_table, bounds_of_sentences  # pandas
-
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
         if by in ("word", "own_word"):
@@ -172,7 +169,7 @@ class System(Trained):
         detokenized: bool = True,
         progress: bool = False,
         **options: Any,  # noqa: ANN401 - of the system
-    ) -> "DataFrame":
+    ) -> pd.DataFrame:
         """New text after each prompt, a row each: prompt, text, the text's own seed, and log-probability.
 
         The log-probability (nats) is of the text's tokens given the prompt, under the system's own distribution, with
@@ -199,8 +196,6 @@ class System(Trained):
             UserError: the system does not generate texts, has no such option, numbers out of range, or prompts of such
                 a length that the system can't read them.
         """
-        from depgen.evaluation.generation import generated_texts  # pandas
-
         self.check_has_end()
         return generated_texts(
             self, documents_of([""] if prompts is None else prompts, self.reading), options, number=number,
@@ -259,7 +254,7 @@ class System(Trained):
         tokens: Tokens | None = None,
         tokens_per_batch: int = 8192,
         progress: bool = False,
-    ) -> "DataFrame":
+    ) -> pd.DataFrame:
         """The hidden state of each word, a column `state_0`, `state_1`, … for each dimension; see `states_of_words`.
 
         In systems that predict from left to right, a state depends on the words up to its own; in masked systems on the
@@ -278,8 +273,6 @@ class System(Trained):
         Raises:
             UserError: the system has no such states, or can't encode a text of this length.
         """
-        from depgen.evaluation.activations import states_of_words  # pandas
-
         self.check_has_end()
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
@@ -296,7 +289,7 @@ class System(Trained):
         layer: int | None = None,
         attention_head: int | None = None,
         tokens: Tokens | None = None,
-    ) -> "DataFrame":
+    ) -> pd.DataFrame:
         """The weights by which each word of a sentence attends to others, a row a pair: see `sentence_attention`.
 
         Args:
@@ -310,8 +303,6 @@ class System(Trained):
         Raises:
             UserError: the sentence has no words or several lines, or the system has no such attention.
         """
-        from depgen.evaluation.activations import sentence_attention  # pandas
-
         self.check_has_end()
         check_one_of(kind=(kind, AttentionKind))
         (document,) = documents_of([{"sentence": sentence}], self.reading, tokens)

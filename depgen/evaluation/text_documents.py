@@ -239,7 +239,7 @@ def _of_conllu(path: Path, tags: TagColumn, *, trees: bool) -> Iterator[TextDocu
 
 def _of_columns(path: Path, kind: FileFormat, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
     """Each row as a document: a column `sentence` holds one sentence, a column `text` is cut as that of JSON is."""
-    for line, row in _rows(path, kind):
+    for line, row in rows_of(path, kind):
         name, place = _name_of_text(row, TEXT, f"{path}:{line}"), f"{path.name}:{line}"
         sentences = sentences_of(row[name], splitter) if name == "text" else [row[name]]
         read = tuple(Sentence(words_of(sentence, tokens)) for sentence in sentences)
@@ -250,7 +250,7 @@ def _of_columns(path: Path, kind: FileFormat, splitter: SentenceSplitter, tokens
 
 def _of_json(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator[TextDocument]:
     """By the format of corpora; the first object says which field holds the text, and whether it is a list."""
-    number, first = next(_rows(path, "jsonl"), (1, {}))
+    number, first = next(rows_of(path, "jsonl"), (1, {}))
     name = _name_of_text(first, ("sentences", *TEXT), f"{path}:{number}")
     kind: Kind = "sentences" if name == "sentences" or isinstance(first[name], list) else "text"
     own = JsonLines(columns={kind: name}, splitter="lines" if name == "sentence" else splitter, tokens=tokens)
@@ -259,7 +259,7 @@ def _of_json(path: Path, splitter: SentenceSplitter, tokens: Tokens) -> Iterator
         yield TextDocument(document.identifier, document.sentences, places, fields=_without(row, name))
 
 
-def _rows(path: Path, kind: FileFormat) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def rows_of(path: Path, kind: FileFormat) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Line number and named values of each row of a table, or of each object of JSON lines."""
     if kind != "jsonl":
         yield from read_columns(path, separator="tab" if kind == "tsv" else "comma")
@@ -309,7 +309,7 @@ def read_file_texts(path: Path, names: Sequence[str] = TEXT) -> list[str]:
         return [line for _, line in read_lines(path)]
     if kind in ("conllu", "sdp"):
         return [" ".join(sentence.words) for document in read_documents(path) for sentence in document.sentences]
-    for line, row in _rows(path, kind):
+    for line, row in rows_of(path, kind):
         text = row[_name_of_text(row, names, f"{path}:{line}")]
         sentences = text if isinstance(text, list) else [text]
         if not all(isinstance(sentence, str) for sentence in sentences):

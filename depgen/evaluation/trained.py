@@ -21,7 +21,6 @@ from depgen.data.vocabulary import (
     vocabulary_of_checkpoint,
 )
 from depgen.errors import UserError, check_one_of, did_you_mean, user_errors_unwrapped
-from depgen.evaluation.frames import Reads
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.hub import TOKENIZER_FILE, cached_folder, load_weights, names_a_folder, tokenizer_of
 from depgen.language_models.base import LanguageModel
@@ -43,6 +42,9 @@ from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+Reads = Literal["sentence", "document"]
+"""What a system reads at once."""
 
 Place = Literal["run", "pretrained"]
 _ROLE, _TEXT = "<|im_start|>", "<|endoftext|>"

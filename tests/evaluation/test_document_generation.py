@@ -15,9 +15,9 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generation import Generated
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.generate import generate
 from depgen.evaluation.generation import continue_documents, stacked
 from depgen.evaluation.trained import load_trained
+from depgen.evaluation.verbs import generate
 from depgen.models.dclm import DCLM
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from tests.invented_models import without_reading

@@ -12,9 +12,9 @@ from depgen.cli import main
 from depgen.data.vocabulary import SubwordPieces
 from depgen.decoding.generation import Generated
 from depgen.errors import UserError
-from depgen.evaluation import generate as verb
-from depgen.evaluation.generate import generate
+from depgen.evaluation import verbs as verb
 from depgen.evaluation.generation import json_lines, text_seed
+from depgen.evaluation.verbs import generate
 from depgen.models.tg import TransformerGrammar
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.test_parsing import TG

@@ -5,7 +5,7 @@ import pytest
 
 from depgen.annotation.controls import LeftChain
 from depgen.cli import main
-from depgen.evaluation import parse
+from depgen.evaluation import verbs
 from depgen.evaluation.induced import InducedTrees
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import load
@@ -70,7 +70,7 @@ def test_text_becomes_conllu_and_no_word_is_lost(parsing_run, text, capsys):
 
 
 def test_what_has_constituents_writes_brackets(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(parse, "load", lambda run, **_: system_of(PUSHDOWN))
+    monkeypatch.setattr(verbs, "load", lambda run, **_: system_of(PUSHDOWN))
     path, output = tmp_path / "text.txt", tmp_path / "brackets.txt"
     path.write_text(BRACKETED)
     expected = system_of(PUSHDOWN).parse(BRACKETED, beam_size=300).to_brackets()
@@ -92,7 +92,7 @@ def test_text_may_be_cut_by_rules_and_read_as_it_is(parsing_run, tmp_path, monke
     expected = InducedTrees("udgn", form="as_is").annotate([Sentence(("She", "didn't", "run."))])[0].heads
     assert tuple(int(row[6]) for row in as_it_is[2:]) == expected
     read = replace(load("udgn"), reading=Reading("bare", "rules", splitter="sentencizer"))
-    monkeypatch.setattr(parse, "load", lambda run, **_: read)
+    monkeypatch.setattr(verbs, "load", lambda run, **_: read)
     path.write_text("She ran. She didn't.\n")
     two = rows(parsed(capsys, "parse", *options))
     assert [[line[0] for line in sentence[:2]] for sentence in two] == [
@@ -155,7 +155,7 @@ def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
 
 
 def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys, caplog):
-    monkeypatch.setattr(parse, "parser_named", lambda name: LeftChain())
+    monkeypatch.setattr(verbs, "parser_named", lambda name: LeftChain())
     path = tmp_path / "a.txt"
     path.write_text("She ran .\n\nDogs\n")
     sentences = rows(parsed(capsys, "parse", "--parser", "chain", "--input", path))

@@ -7,7 +7,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.evaluation.score import score
+from depgen.evaluation.verbs import score
 from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import newest_run
 

@@ -6,9 +6,9 @@ import pytest
 from pandas import DataFrame
 
 from depgen.errors import UserError
-from depgen.evaluation.score import score
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import read_documents, read_file_texts
+from depgen.evaluation.verbs import score
 from tests.evaluation.test_system import MODELS, TEXTS, in_form, system_of
 from tests.shape_checks import unchecked
 

@@ -17,8 +17,8 @@ from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.reading import reading_of_run
-from depgen.evaluation.score import score as parts_of_score
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.verbs import score as parts_of_score
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.udgn import UDGN
@@ -128,7 +128,7 @@ def test_own_words_of_a_file_are_in_the_sentences_that_a_run_reads(tmp_path, mon
         system = depgen.load("causal", device="cpu")
         return replace(system, reading=replace(system.reading, tokens="rules", splitter="sentencizer"))
 
-    monkeypatch.setattr("depgen.evaluation.score.load", of_raw_text)
+    monkeypatch.setattr("depgen.evaluation.verbs.load", of_raw_text)
     (tmp_path / "a.txt").write_text("The cat ran. It didn't sit.\n")
     rows, of_text = (
         rows_of(score(run="causal", by="own_word", **source))
