@@ -2,22 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_words, whole_documents
-from depgen.data.vocabulary import Encoding, Vocabulary, encode
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.parsing import Bracketer
-from depgen.evaluation.text_documents import TextDocument
-from depgen.evaluation.trained import Reads, Trained
-from depgen.evaluation.unit_scores import DocumentIds, as_sequences, encode_documents, in_batches
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.unit_scores import DocumentIds, as_sequences
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import PADDED_AT_ONCE, DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork, LeftToRight
@@ -35,55 +32,6 @@ Pooling = Literal["last", "first", "mean"]
 States = Float[np.ndarray, "tokens width"]
 
 
-def states_of_words(
-    trained: Trained,
-    documents: Sequence[TextDocument],
-    *,
-    layer: int = -1,
-    pooling: Pooling = "last",
-    reads: Reads | None = None,
-    tokens_per_batch: int = 8192,
-    progress: bool = False,
-) -> pd.DataFrame:
-    """A row for each word of documents: `document`, `sentence` and `position`, from 1; `word`; its number of `tokens`;
-    of strings `start` and `end`; and `state_0`, `state_1`, …, NaN for words that the system does not read.
-
-    The state of a token is that of the position whose input it is, so in systems that predict from left to right it
-    depends on the token and those before it, and in masked systems on the whole sentence, in which nothing is masked.
-    No state depends on the batches. The arguments are those of `depgen.evaluation.system.System.states`.
-
-    Raises:
-        UserError: the system has no states of words, no such layer, or can't encode a text of this length.
-    """
-    encoded, units = encode_documents(trained, documents, as_one=trained.reads_documents(reads))
-    states = in_batches(
-        trained.model, units, _states_by(trained, layer), tokens_per_batch=tokens_per_batch, doing="encoding",
-        progress=progress,
-    )  # fmt: skip
-    words = pd.DataFrame(
-        [
-            (number, place, position, word, 0, *(span or (None, None)))
-            for number, sentences in enumerate(encoded, start=1)
-            for place, sentence in enumerate(sentences, start=1)
-            for position, (word, span) in enumerate(zip(sentence.sentence.words, sentence.spans, strict=True), start=1)
-        ],
-        columns=["document", "sentence", "position", "word", "tokens", "start", "end"],
-    )
-    if words["start"].isna().all():
-        words = words.drop(columns=["start", "end"])
-    read = list(chain.from_iterable(states))
-    if not read:
-        return words
-    every = list(chain.from_iterable(encoded))
-    counts = np.concatenate([np.bincount(each.encoding.word_of_piece, minlength=sum(each.kept)) for each in every])
-    kept = np.array([kept for each in every for kept in each.kept], dtype=bool)
-    words.loc[kept, "tokens"] = counts
-    of_words = pooled(np.concatenate(read), counts, pooling)
-    table = np.full((len(words), of_words.shape[1]), np.nan, dtype=of_words.dtype)
-    table[kept] = of_words
-    return words.join(pd.DataFrame(table).add_prefix("state_"))
-
-
 def pooled(states: States, counts: Int[np.ndarray, " words"], pooling: Pooling) -> Float[np.ndarray, "words width"]:
     """The state of each word, from those of its tokens, of which each word has as many as `counts` says.
 
@@ -99,8 +47,12 @@ def pooled(states: States, counts: Int[np.ndarray, " words"], pooling: Pooling) 
     return chosen
 
 
-def _states_by(trained: Trained, layer: int) -> Callable[[Sequence[DocumentIds]], list[list[States]]]:
-    """Gives the states of each document's tokens in a layer, sentence by sentence."""
+def states_by(trained: Trained, layer: int) -> Callable[[Sequence[DocumentIds]], list[list[States]]]:
+    """Gives the states of each document's tokens in a layer, sentence by sentence.
+
+    The state of a token is that of the position whose input it is, so in systems that predict from left to right it
+    depends on the token and those before it, and in masked systems on the whole sentence, in which nothing is masked.
+    """
     model: Any = trained.model
     if isinstance(model, DocumentLanguageModel):
         return partial(_of_documents, model, trained.vocabulary, layer)
@@ -197,69 +149,23 @@ class DependencyAttention(Protocol):
 
 
 @torch.inference_mode()
-def sentence_attention(
+def attention_weights(
     model: nn.Module,
+    ids: list[int],
     vocabulary: Vocabulary,
-    words: Sequence[str],
     *,
-    encoding: Encoding | None = None,
-    kind: AttentionKind | None = None,
-    layer: int | None = None,
-    attention_head: int | None = None,
-) -> pd.DataFrame:
-    """The attention over a sentence, in evaluation: a row for each pair of a word and what it may weigh.
-
-    In systems that predict from left to right, `word` is the one that is predicted, and it weighs the beginning (`BOS`,
-    whose `context_position` is 0) and the words before; in those that search for a structure, with the likeliest one.
-    In masked systems a word weighs all. Positions count from 1. Weights of a word sum to 1, unless the system's own
-    don't (StructFormer, UDGN). Words of several tokens are named by their pieces; `unknown` says which the vocabulary
-    lacks. The frame's `attrs` name the `kind`, the `layer` (from 0; None where it is no layer's) and the
-    `attention_head` (None: the mean over all).
-
-    Args:
-        model: a system; it is left in the mode that it is in.
-        vocabulary: that it was trained with.
-        words: of the sentence.
-        encoding: their token ids; None: each word with a space before it.
-        kind: `dependency` (what weighs DMLM's mixture) or `self` (the self-attention of a layer); None: dependency
-            attention of systems that have it, where no layer or attention head is named.
-        layer: of self-attention, from 0; negative from the top. None: the last.
-        attention_head: of self-attention, from 0; None: the mean over all.
-    """
-    encoding = encode(vocabulary, words) if encoding is None else encoding
-    ids = encoding.ids.tolist()
-    if not ids:
-        raise UserError(f"Expected a sentence with words that the system reads, found no token in {' '.join(words)!r}.")
-    if kind is None:
-        chosen = layer is not None or attention_head is not None
-        kind = "dependency" if isinstance(model, DependencyAttention) and not chosen else "self"
-    training = model.training
-    model.eval()
-    try:
-        if kind == "dependency":
-            matrix, found = _dependency(model, ids, vocabulary, layer, attention_head)
-        else:
-            matrix, found = _self_attention(model, ids, vocabulary, -1 if layer is None else layer, attention_head)
-    finally:
-        model.train(training)
+    kind: AttentionKind,
+    layer: int | None,
+    attention_head: int | None,
+) -> tuple[Float[np.ndarray, "length length"], int | None]:
+    """What each token of a sentence weighs by, a row a token, and the layer (from 0); None where it is no layer's."""
+    if kind == "dependency":
+        matrix, found = _dependency(model, ids, vocabulary, layer, attention_head)
+    else:
+        matrix, found = _self_attention(model, ids, vocabulary, -1 if layer is None else layer, attention_head)
     weights = np.asarray(matrix.float().cpu())
     assert weights.shape == (len(ids), len(ids)), f"{weights.shape} for {len(ids)} tokens"
-    names = np.array(words if len(ids) == len(words) else [vocabulary.decode([index]) for index in ids], dtype=object)
-    if isinstance(model, MaskedLanguageModel):
-        row, column = np.indices(weights.shape).reshape(2, -1)
-        context, context_position = names[column], column + 1
-    else:
-        row, column = np.tril_indices(len(ids))
-        context, context_position = np.array([BEGIN, *names[:-1]], dtype=object)[column], column
-    unknown = np.array(ids) == vocabulary.unk
-    frame = pd.DataFrame(
-        {
-            "position": row + 1, "word": names[row], "unknown": unknown[row], "context_position": context_position,
-            "context": context, "weight": weights[row, column].astype(np.float64),
-        }
-    )  # fmt: skip
-    frame.attrs.update(kind=kind, layer=found, attention_head=attention_head)
-    return frame
+    return weights, found
 
 
 def _dependency(

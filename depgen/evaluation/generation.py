@@ -6,7 +6,7 @@ Text k of prompt i depends on the seed, i and k alone: not on the batch, nor on 
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,11 +18,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.detokenization import detokenize
 from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generation import Generated, generate
-from depgen.decoding.settings import Sampling, made_options
-from depgen.errors import UserError, check_at_least
+from depgen.decoding.settings import Sampling
+from depgen.errors import UserError
 from depgen.evaluation.parsing import constituents_over_words
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
@@ -41,48 +40,6 @@ log = logging.getLogger(__name__)
 Row = dict[str, Any]
 
 
-def generated_texts(
-    trained: Trained,
-    prompts: Sequence[TextDocument],
-    options: Mapping[str, Any],
-    *,
-    number: int = 1,
-    max_new_tokens: int = 100,
-    batch_size: int = 64,
-    seed: int = 0,
-    detokenized: bool = True,
-    progress: bool = False,
-) -> pd.DataFrame:
-    """`number` texts of each prompt, a row each; see `depgen.evaluation.system.System.generate`.
-
-    Raises:
-        UserError: the system does not generate texts, has no such option, or can't read a text of this length.
-    """
-    check_at_least(1, number=number, max_new_tokens=max_new_tokens, batch_size=batch_size)
-    model: Any = trained.model
-    name = type(model).__name__
-    if model.generation_options is None:
-        raise UserError(f"{trained.checkpoint} holds a {name}, which does not write texts.")
-    own = made_options(model.generation_options, options, system=name)
-    seeds = [text_seed(seed, prompt, copy) for prompt in range(len(prompts)) for copy in range(number)]
-    sizes = {"max_new_tokens": max_new_tokens, "batch_size": batch_size, "progress": progress}
-    if not prompts:
-        rows = []
-    elif isinstance(model, DocumentLanguageModel):
-        rows = _continuations(trained, prompts, own, number=number, seeds=seeds, **sizes)
-    else:
-        rows = _texts(trained, prompts, own, number=number, seeds=seeds, **sizes)
-    if detokenized and trained.reading.tokens == "rules":
-        for row in rows:
-            row["text"] = "\n".join(map(detokenize, row["text"].split("\n")))
-    begun = [prompt.text for prompt in prompts for _ in range(number)]
-    rows = [
-        {"prompt": prompt, "text": row.pop("text"), "seed": own_seed, **row}
-        for prompt, own_seed, row in zip(begun, seeds, rows, strict=True)
-    ]
-    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["prompt", "text", "seed", "log_prob"])
-
-
 def text_seed(seed: int, prompt: int, copy: int) -> int:
     """The seed of one text."""
     return seed_of(f"{seed} {prompt} {copy}")
@@ -92,7 +49,7 @@ def json_lines(texts: pd.DataFrame, *, documents: bool = False) -> Iterator[str]
     """A line a text, with the words that a graph or tree is over, and labelled constituents as brackets.
 
     Args:
-        texts: as `generated_texts` returns them.
+        texts: as `System.generate` returns them.
         documents: prompts and texts become lists of sentences.
     """
     for row in texts.to_dict("records"):
@@ -121,7 +78,7 @@ def written_structure(trained: Trained) -> Structure | None:
     return "constituency" if LABELS in trained.vocabulary.tables else None
 
 
-def _texts(
+def texts_after(
     trained: Trained,
     prompts: Sequence[TextDocument],
     options: Any,  # noqa: ANN401 - of the system
@@ -191,7 +148,7 @@ def _sentence(ids: Sequence[int], structure: Any, vocabulary: Vocabulary, kind: 
 # -- documents, sentence by sentence ----------------------------------------------------------------------------------
 
 
-def _continuations(
+def continuations(
     trained: Trained,
     prompts: Sequence[TextDocument],
     options: Any,  # noqa: ANN401 - of the system

@@ -102,21 +102,6 @@ def parser_of(trained: Trained) -> HeadNetwork:
     return network
 
 
-def head_batches(
-    network: HeadNetwork,
-    vocabulary: Vocabulary,
-    sentences: Sequence[Sequence[str]],
-    *,
-    tokens_per_batch: int = 8192,
-    batch_size: int | None = None,
-) -> Iterator[tuple[WordBatch, np.ndarray]]:
-    """Sentences of words in the form that a network has learnt from, in batches, with its probabilities of heads."""
-    assert not network.training  # type: ignore[attr-defined]
-    read = [Sentence(tuple(words)) for words in sentences]
-    for batch in sentence_batches(vocabulary, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
-        yield batch, _answer(network, network.head_probabilities, batch)
-
-
 def predicted_heads(
     network: HeadNetwork,
     vocabulary: Vocabulary,
@@ -124,6 +109,7 @@ def predicted_heads(
     *,
     decodings: Sequence[Decoding | Literal["own rule"]] = DECODINGS,
     tokens_per_batch: int = 8192,
+    batch_size: int | None = None,
 ) -> dict[str, list[list[int]]]:
     """By decoding, a network's heads of each sentence's words: 1-based, 0 = root.
 
@@ -133,8 +119,10 @@ def predicted_heads(
     that the network has learnt from.
     """
     heads: dict[str, list[list[int]]] = {decoding: [[] for _ in sentences] for decoding in decodings}
-    for batch, probabilities in head_batches(network, vocabulary, sentences, tokens_per_batch=tokens_per_batch):
-        lengths = batch.lengths.numpy()
+    assert not network.training  # type: ignore[attr-defined]
+    read = [Sentence(tuple(words)) for words in sentences]
+    for batch in sentence_batches(vocabulary, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
+        probabilities, lengths = _answer(network, network.head_probabilities, batch), batch.lengths.numpy()
         for decoding in decodings:
             if decoding == OWN_RULE:
                 decoded = _answer(network, network.own_heads, batch)  # type: ignore[attr-defined]
@@ -268,15 +256,10 @@ class SystemParser:
                 f"The corpus of {self.trained.run} does not say in which form its text is: name it by `form`, one of "
                 f"{', '.join(FORMS)} (depgen.trees.text_form)."
             )
-        heads: list[list[int]] = [[] for _ in sentences]  # of the words that are read
-        for batch, probabilities in head_batches(
-            network, vocabulary, list(map(reading.words, sentences)), tokens_per_batch=self.tokens_per_batch,
-            batch_size=self.batch_size,
-        ):  # fmt: skip
-            lengths = batch.lengths.numpy()
-            trees = decoded_heads(probabilities, lengths, "tree")
-            for place, tree, length in zip(batch.items.tolist(), trees, lengths, strict=True):
-                heads[place] = tree[:length].tolist()
+        heads = predicted_heads(
+            network, vocabulary, list(map(reading.words, sentences)), decodings=["tree"],
+            tokens_per_batch=self.tokens_per_batch, batch_size=self.batch_size,
+        )["tree"]  # fmt: skip
         return [
             sentence.with_heads(put_words_back(own, reading.kept(sentence)))
             for sentence, own in zip(sentences, heads, strict=True)

@@ -159,7 +159,7 @@ def _is_comparison(node: ast.expr) -> bool:
     return is_comparison
 
 
-def chance_of(formula: Formula, *, empty: Collection[Region] = (), parts: int = 1, seed: int = 0) -> float:
+def chance_of(formula: Formula, *, empty: Collection[Region] = (), parts: int = 1) -> float:
     """The probability that a prediction holds where each region has an independent random surprisal.
 
     It is exact where only the order of surprisals decides. Otherwise it is estimated from `DRAWS` draws from the
@@ -169,7 +169,6 @@ def chance_of(formula: Formula, *, empty: Collection[Region] = (), parts: int = 
         formula: the prediction.
         empty: regions without words, whose surprisal is 0.
         parts: regions that `(*;%condition%)` sums over.
-        seed: of the draws.
 
     >>> chance_of(parse_formula("[(1;%a%) < (1;%b%)] & [(1;%a%) < (1;%c%)]", place="demo.json"))
     0.3333333333333333
@@ -178,7 +177,7 @@ def chance_of(formula: Formula, *, empty: Collection[Region] = (), parts: int = 
     if formula.compares_order_alone and len(regions) <= _MOST_ENUMERATED and not {*regions} & {*empty}:
         orders = np.array(list(permutations(range(len(regions)))), dtype=np.float64).T
         return float(np.mean(formula.holds(dict(zip(regions, orders, strict=True)).__getitem__)))
-    generator, drawn = np.random.default_rng(seed), {}
+    generator, drawn = np.random.default_rng(0), {}
     for region in regions:
         draws = generator.gamma(parts if region.number is None else 1, size=DRAWS)
         drawn[region] = draws * (region not in empty)

@@ -5,16 +5,28 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
+from depgen.data.detokenization import detokenize
 from depgen.data.tokenization import Tokens
+from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least, check_one_of
-from depgen.evaluation.activations import AttentionKind, Pooling, sentence_attention, states_of_words
-from depgen.evaluation.generation import generated_texts
+from depgen.evaluation.activations import (
+    BEGIN,
+    AttentionKind,
+    DependencyAttention,
+    Pooling,
+    attention_weights,
+    pooled,
+    states_by,
+)
+from depgen.evaluation.generation import continuations, text_seed, texts_after
 from depgen.evaluation.over_trees import Trees, bound_table, bounds_of_sentences
 from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
 from depgen.evaluation.reading import Reading
@@ -28,7 +40,10 @@ from depgen.evaluation.text_documents import (
     warn_of_raw_text,
 )
 from depgen.evaluation.trained import Reads, Trained, load_trained
+from depgen.evaluation.unit_scores import encode_documents, in_batches
 from depgen.language_models.base import Masking
+from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.masked import MaskedLanguageModel
 from depgen.trees.text_form import FormName
 
 
@@ -197,10 +212,31 @@ class System(Trained):
                 a length that the system can't read them.
         """
         self.check_has_end()
-        return generated_texts(
-            self, documents_of([""] if prompts is None else prompts, self.reading), options, number=number,
-            max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed, detokenized=detokenized, progress=progress,
+        check_at_least(1, number=number, max_new_tokens=max_new_tokens, batch_size=batch_size)
+        model: Any = self.model
+        name = type(model).__name__
+        if model.generation_options is None:
+            raise UserError(f"{self.checkpoint} holds a {name}, which does not write texts.")
+        own = made_options(model.generation_options, options, system=name)
+        documents = documents_of([""] if prompts is None else prompts, self.reading)
+        places = [(prompt, copy) for prompt in range(len(documents)) for copy in range(number)]
+        if not places:
+            return pd.DataFrame(columns=["prompt", "text", "seed", "log_prob"])
+        seeds = [text_seed(seed, prompt, copy) for prompt, copy in places]
+        write = continuations if isinstance(model, DocumentLanguageModel) else texts_after
+        rows = write(
+            self, documents, own, number=number, seeds=seeds, max_new_tokens=max_new_tokens, batch_size=batch_size,
+            progress=progress,
         )  # fmt: skip
+        if detokenized and self.reading.tokens == "rules":
+            for row in rows:
+                row["text"] = "\n".join(map(detokenize, row["text"].split("\n")))
+        return pd.DataFrame(
+            [
+                {"prompt": documents[prompt].text, "text": row.pop("text"), "seed": own_seed, **row}
+                for (prompt, _), own_seed, row in zip(places, seeds, rows, strict=True)
+            ]
+        )
 
     def parse(
         self,
@@ -255,7 +291,10 @@ class System(Trained):
         tokens_per_batch: int = 8192,
         progress: bool = False,
     ) -> pd.DataFrame:
-        """The hidden state of each word, a column `state_0`, `state_1`, … for each dimension; see `states_of_words`.
+        """The hidden state of each word: a column `state_0`, `state_1`, … a dimension, NaN for words that are not read.
+
+        Rows have `document`, `sentence` and `position`, from 1; `word`; its number of `tokens`; of strings `start` and
+        `end`. No state depends on the batches.
 
         In systems that predict from left to right, a state depends on the words up to its own; in masked systems on the
         whole sentence, in which nothing is masked. DMLM's are those of its backbone, before they are mixed.
@@ -276,10 +315,36 @@ class System(Trained):
         self.check_has_end()
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
-        return states_of_words(
-            self, documents_of(texts, self.reading, tokens), layer=layer, pooling=pooling, reads=reads,
-            tokens_per_batch=tokens_per_batch, progress=progress,
+        documents = documents_of(texts, self.reading, tokens)
+        encoded, units = encode_documents(self, documents, as_one=self.reads_documents(reads))
+        states = in_batches(
+            self.model, units, states_by(self, layer), tokens_per_batch=tokens_per_batch, doing="encoding",
+            progress=progress,
         )  # fmt: skip
+        words = pd.DataFrame(
+            [
+                (number, place, position, word, 0, *(span or (None, None)))
+                for number, sentences in enumerate(encoded, start=1)
+                for place, sentence in enumerate(sentences, start=1)
+                for position, (word, span) in enumerate(
+                    zip(sentence.sentence.words, sentence.spans, strict=True), start=1
+                )
+            ],
+            columns=["document", "sentence", "position", "word", "tokens", "start", "end"],
+        )
+        if words["start"].isna().all():
+            words = words.drop(columns=["start", "end"])
+        read = list(chain.from_iterable(states))
+        if not read:
+            return words
+        every = list(chain.from_iterable(encoded))
+        counts = np.concatenate([np.bincount(each.encoding.word_of_piece, minlength=sum(each.kept)) for each in every])
+        kept = np.array([kept for each in every for kept in each.kept], dtype=bool)
+        words.loc[kept, "tokens"] = counts
+        of_words = pooled(np.concatenate(read), counts, pooling)
+        table = np.full((len(words), of_words.shape[1]), np.nan, dtype=of_words.dtype)
+        table[kept] = of_words
+        return words.join(pd.DataFrame(table).add_prefix("state_"))
 
     def attention(
         self,
@@ -290,7 +355,14 @@ class System(Trained):
         attention_head: int | None = None,
         tokens: Tokens | None = None,
     ) -> pd.DataFrame:
-        """The weights by which each word of a sentence attends to others, a row a pair: see `sentence_attention`.
+        """The attention over a sentence: a row for each pair of a word and what it may weigh.
+
+        In systems that predict from left to right, `word` is the one that is predicted, and it weighs the beginning
+        (`BOS`, whose `context_position` is 0) and the words before; in those that search for a structure, with the
+        likeliest one. In masked systems a word weighs all. Positions count from 1. Weights of a word sum to 1, unless
+        the system's own don't (StructFormer, UDGN). Words of several tokens are named by their pieces; `unknown` says
+        which the vocabulary lacks. The frame's `attrs` name the `kind`, the `layer` (from 0; None where it is no
+        layer's) and the `attention_head` (None: the mean over all).
 
         Args:
             sentence: a string of one line.
@@ -308,11 +380,32 @@ class System(Trained):
         (document,) = documents_of([{"sentence": sentence}], self.reading, tokens)
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
-        words = self.reading.words(document.sentences[0])
-        encoding = self.reading.encode(words, self.vocabulary)
-        return sentence_attention(
-            self.model, self.vocabulary, words, encoding=encoding, kind=kind, layer=layer, attention_head=attention_head
+        words, model = self.reading.words(document.sentences[0]), self.model
+        ids: list[int] = self.reading.encode(words, self.vocabulary).ids.tolist()
+        if not ids:
+            raise UserError(f"Expected words that the system reads, found no token in {sentence!r}.")
+        if kind is None:
+            chosen = layer is not None or attention_head is not None
+            kind = "dependency" if isinstance(model, DependencyAttention) and not chosen else "self"
+        weights, found = attention_weights(
+            model, ids, self.vocabulary, kind=kind, layer=layer, attention_head=attention_head
         )
+        spelt = words if len(ids) == len(words) else [self.vocabulary.decode([index]) for index in ids]
+        names, unknown = np.array(spelt, dtype=object), np.array(ids) == self.vocabulary.unk
+        if isinstance(model, MaskedLanguageModel):
+            row, column = np.indices(weights.shape).reshape(2, -1)
+            context, context_position = names[column], column + 1
+        else:
+            row, column = np.tril_indices(len(ids))
+            context, context_position = np.array([BEGIN, *names[:-1]], dtype=object)[column], column
+        frame = pd.DataFrame(
+            {
+                "position": row + 1, "word": names[row], "unknown": unknown[row], "context_position": context_position,
+                "context": context, "weight": weights[row, column].astype(np.float64),
+            }
+        )  # fmt: skip
+        frame.attrs.update(kind=kind, layer=found, attention_head=attention_head)
+        return frame
 
 
 def _contexts(given: str | Iterable[str], texts: int, reading: Reading, tokens: Tokens | None) -> list[TextDocument]:

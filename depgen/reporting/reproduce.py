@@ -26,7 +26,7 @@ from depgen.hub import model_folder
 from depgen.locations import below_runs, cache_root, file_sha256, lines_sha256, made_once, runs_root
 from depgen.reporting.case_study import case_study, load_study, study_names
 from depgen.reporting.jobs import Job, finished_runs, fit, parsers_in
-from depgen.reporting.measures import MeasuredRow, Numbers, TrainedRow, measures_of
+from depgen.reporting.measures import MeasuredRow, Numbers, TrainedRow, measures_of, numbers_of_test
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.scoring import RANDOM, measure_speed
 from depgen.reporting.measures.texts import OF_AN_ORACLE

@@ -108,7 +108,6 @@ def settings_as(kind: type[_Kind], name: str) -> _Kind:
 
 # -- content of files -------------------------------------------------------------------------------------------------
 
-_Kind = TypeVar("_Kind")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 

@@ -1,6 +1,7 @@
 """Attention of systems that search for a structure: that with the likeliest one."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.activations import sentence_attention
+from depgen.evaluation.system import System
 from depgen.models.gilt import GiLT
 from depgen.models.pushdown import Pushdown
 from depgen.models.tg import TransformerGrammar
@@ -31,7 +32,8 @@ def system(kind, **options):
 
 
 def attention_of(model, **options):
-    frame = sentence_attention(model, LETTERS, WORDS, layer=0, **options)
+    own = System(model, LETTERS, Path("run"), Path("best.ckpt"))
+    frame = own.attention(" ".join(WORDS), layer=0, **options)
     return frame.pivot(index="position", columns="context_position", values="weight").fillna(0).to_numpy()
 
 
