@@ -22,8 +22,6 @@ from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"
 """Test splits have no trees."""
-TOKENS_PER_BATCH = 8192
-"""How many are scored at once; no number depends on it."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def dependent_loss(system: Trained, options: DependentOptions = DependentOptions
     data.use_vocabulary(system.run / VOCABULARY_FILE)
     split = data.split(SPLIT)
     documents = [split[number] for number in range(len(split))]
-    nll = sequence_losses(system, [document.ids for document in documents], tokens_per_batch=TOKENS_PER_BATCH)
+    nll = sequence_losses(system, [document.ids for document in documents])
     covered = np.concatenate([covered_targets(document.heads) for document in documents])  # type: ignore[arg-type]
     lengths = list(map(len, nll))
     items = pd.DataFrame(

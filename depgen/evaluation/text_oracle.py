@@ -54,8 +54,6 @@ from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
-TOKENS_PER_BATCH = 8192
-
 
 def lm_score(oracle: str, losses: pd.DataFrame) -> TextScore:
     """Nats per token (D1) of texts or sentences, by an oracle of that name.
@@ -106,7 +104,7 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
     vocabulary = load_vocabulary(oracle / VOCABULARY_FILE)
     ids = [encode(vocabulary, text.split()).ids for text in texts]
     filled = [own for own in ids if len(own)]
-    costs = iter(sequence_losses(load_trained(oracle, device=device), filled, tokens_per_batch=TOKENS_PER_BATCH))
+    costs = iter(sequence_losses(load_trained(oracle, device=device), filled))
     rows = [
         (cost.sum(), len(cost), len(own), int((own == vocabulary.unk).sum()))
         for own in ids

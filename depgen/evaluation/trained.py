@@ -5,7 +5,7 @@ local hub cache (`hf download NAME`). Nothing is fetched.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -73,14 +73,6 @@ class Trained:
 
     def __repr__(self) -> str:
         return f"{type(self.model).__name__} of {self.checkpoint}"
-
-    def check_exact(self) -> None:
-        """Raises UserError unless the system's likelihood of a text is exact."""
-        if self.model.likelihood != "exact":
-            raise UserError(
-                f"{self.checkpoint} holds a {type(self.model).__name__}, whose likelihood of a text is "
-                f"{self.model.likelihood}, not exact: name a run of a left-to-right system."
-            )
 
     def check_has_end(self) -> None:
         """Raises UserError unless tokens begin and end a text, as in all but some pretrained models."""
@@ -156,11 +148,6 @@ def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> Lang
         raise UserError(
             f"{checkpoint}: the settings there do not fit {path}: {' '.join(str(error).split()):.400}"
         ) from error
-
-
-def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path | None]:
-    """The runs that one name or several are of, each as `load_trained` takes it; None, the newest, without a name."""
-    return [run] if run is None or isinstance(run, str | Path) else list(run) or [None]
 
 
 def system_class(name: str | Path | None) -> type[LanguageModel] | None:

@@ -275,23 +275,25 @@ def _figures(
 # -- what measures ask -----------------------------------------------------------------------------------------------
 
 
-def sequence_losses(
-    trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]], *, tokens_per_batch: int | None = None
-) -> list[Float[np.ndarray, " tokens"]]:
+def sequence_losses(trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]]) -> list[Float[np.ndarray, " tokens"]]:
     """The negative log-likelihood (nats) of each token of sequences that are read by themselves, their ends included.
 
     Args:
         trained: a run's system.
         sequences: token ids, without beginning and end; none is empty.
-        tokens_per_batch: see `score_documents`.
 
     Raises:
         UserError: the system's likelihood is none or not exact, or it can't read sequences of this length.
     """
-    trained.check_exact()
+    model = trained.model
+    if model.likelihood != "exact":
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(model).__name__}, whose likelihood of a text is "
+            f"{model.likelihood}, not exact: name a run of a left-to-right system."
+        )
     trained.check_has_end()
     documents = [[ids.tolist()] for ids in sequences]
-    scores = score_documents(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=tokens_per_batch)
+    scores = score_documents(model, documents, vocabulary=trained.vocabulary, tokens_per_batch=TOKENS_AT_ONCE)
     return [-found.astype(np.float64) for (found,) in scores]
 
 

@@ -21,7 +21,7 @@ from depgen.evaluation.reading import Reading
 from depgen.evaluation.scores import PERPLEXITY, By, Unit, score_table, score_words, sums, with_perplexities
 from depgen.evaluation.system import System, load
 from depgen.evaluation.text_documents import PROMPT, document_of, documents_of, read_documents, read_file_texts
-from depgen.evaluation.trained import Reads, named_runs
+from depgen.evaluation.trained import Reads
 from depgen.language_models.base import Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import check_output, write_atomically
@@ -254,7 +254,7 @@ def parse(
         }  # fmt: skip
         if named := [name for name, value in options.items() if value is not None]:
             raise UserError(f"--parser can't be combined with --{', --'.join(named)}: leave out one or the other.")
-    systems = [] if parser is not None else [load(each, device=device, form=form) for each in named_runs(run)]
+    systems = [] if parser is not None else [load(each, device=device, form=form) for each in run or [None]]
     reading = systems[0].reading if systems else Reading()
     splitter, cut = reading.rules(tokens)
     blocks = list(read_blocks(input)) if kind == "conllu" else []

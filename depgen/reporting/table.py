@@ -167,11 +167,10 @@ class Generation:
 
     def at(self, size: str) -> "Generation":
         """The same at one size."""
-        numbers = {"samples": self.samples, "documents": self.documents}
-        changes: dict[str, Any] = {
-            name: number[size] for name, number in numbers.items() if isinstance(number, Mapping)
-        }
-        return dataclasses.replace(self, **changes)
+        samples, documents = (
+            number[size] if isinstance(number, Mapping) else number for number in (self.samples, self.documents)
+        )
+        return dataclasses.replace(self, samples=samples, documents=documents)
 
     def file_of(self, *, training_seed: int, weights: str) -> str:
         """The name of a file of texts: all that they depend on, but for their number and the prompts themselves.
