@@ -36,9 +36,17 @@ def plain(value: Any) -> Any:  # noqa: ANN401
     return value
 
 
+def names_of_tables() -> list[str]:
+    """Every table of this tree."""
+    try:
+        from depgen.reporting.table import table_names
+    except ImportError:  # a tree before one module of tables
+        from depgen.reporting.experiments import table_names
+    return table_names()
+
+
 def experiments() -> dict[str, Any]:
     """Every experiment at every size, and what makes the rows of all tables, by a label."""
-    from depgen.reporting.experiments import table_names
     from depgen.training.experiment import Experiment, sizes_of
 
     try:
@@ -51,7 +59,7 @@ def experiments() -> dict[str, Any]:
         for path in sorted(Path("experiments").glob("*.yaml"))
         for size in sizes_of(path)
     }
-    for table in table_names():
+    for table in names_of_tables():
         definition = load_definition(table)
         for row in definition.rows:
             for size in definition.sizes if row.experiment is not None else ():
@@ -138,8 +146,6 @@ def data_module(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def tables(folder: str) -> dict[str, str]:
     """Every table of this tree in every format, from the tracked results alone; and the tracked pages."""
-    from depgen.reporting.experiments import table_names
-
     try:
         from depgen.reporting.render import page_of, render
         from depgen.reporting.results import load_results
@@ -151,7 +157,7 @@ def tables(folder: str) -> dict[str, str]:
         from depgen.reporting.tables import render
 
     answer = {}
-    for name in table_names():
+    for name in names_of_tables():
         definition = load_definition(name)
         for size in definition.sizes:
             page = page_of(load_results(definition, size=size, local=False))

@@ -16,7 +16,6 @@ from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.measure import measure_function, options_class, takes_system
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.system import System
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import write_atomically
 from depgen.trees.annotator import check_words
@@ -55,6 +54,8 @@ class Evaluate(L.Callback):
         run = Path(trainer.default_root_dir)
         with isolate_rng():
             if takes_system(self.function):
+                from depgen.evaluation.system import System  # `depgen fit` needs it here alone
+
                 system = System(pl_module, data.vocabulary, run, run / "in training", Reading(**data.reading))  # type: ignore[arg-type]
                 measured = self.function(system, self.options)
             else:

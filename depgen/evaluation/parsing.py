@@ -1,4 +1,4 @@
-"""Trees, graphs and constituents that trained systems find in sentences."""
+"""Trees, graphs and constituents that trained systems find in sentences, as tables and in files' formats."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy

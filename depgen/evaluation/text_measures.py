@@ -3,7 +3,7 @@
 `depgen evaluate text`, Python and the tables compute them from one frame, a row a text. Scores are times 100 but for
 perplexities and LM scores. Intervals are bootstrap percentile intervals of the mean of item scores; for Self-BLEU they
 resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have no item score and get
-none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`).
+none. LM score, reverse LM score and oracle perplexity want an oracle (`text_oracle.py`).
 
 Deviations:
     D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its

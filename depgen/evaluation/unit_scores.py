@@ -1,4 +1,4 @@
-"""What a system makes of the tokens of documents, in batches: log-probabilities, and ranks among all next words."""
+"""Texts as token ids in batches, and what a system makes of them: log-probabilities, ranks among all next words."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Human evaluation: blinded sheets about what systems wrote, and what the answers that come back say.
+"""Human evaluation: blinded sheets about what systems wrote, and what the answers say, beside published figures.
 
 Yang & Wan (ACL 2022), sections 3.1 and 3.2 and appendix D. *Pairwise* (their Table 3): two systems' endings of one
 beginning, judged by grammaticality and by logicality, with ties. *Turing* (their Table 6): sentences of several systems

@@ -1,4 +1,4 @@
-"""The rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
+"""The rows of a table made: what they need, fit, test, generate, measure; each step once, by one process at a time."""
 
 import logging
 import math

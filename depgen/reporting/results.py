@@ -1,7 +1,8 @@
 """Results: one run of a row at a size and seed, and all numbers of a table.
 
 A local result is a JSON file, with the scores of single items. Tracked ones are lines of a table's file in
-`experiments/measured/`; curves, and the intervals and comparisons that items gave, are lines of their own there.
+`experiments/measured/`; curves, and the intervals and comparisons that items gave, are lines of their own there. What
+a result says of its run is read from the run's folder.
 """
 
 import base64

@@ -1,4 +1,7 @@
-"""A table as one YAML file says it: columns, rows, the published numbers, and what makes each row of ours."""
+"""A table as one YAML file says it: columns, rows, the published numbers, and what makes each row of ours.
+
+Also where these files lie, and how their content is checked.
+"""
 
 import dataclasses
 import json
