@@ -96,9 +96,6 @@ def score_words(
     as that text spells it; NA of words which that text leaves out, such as punctuation.
 
     The arguments are those of `depgen.evaluation.system.System.score`.
-
-    Raises:
-        UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
     """
     model = trained.model
     figures: Iterator[TokenFigures | None] = repeat(None)
@@ -293,11 +290,7 @@ def score_table(
 
 
 def own_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> pd.DataFrame:
-    """The rows of words with those joined that no blank separates, such as the parts of `don't`.
-
-    Raises:
-        UserError: words were cut by rules, and where they stood in the text is not known.
-    """
+    """The rows of words with those joined that no blank separates, such as the parts of `don't`."""
     if not all(document.by_spaces or document.spans for document in documents):
         raise UserError("own_word: expected texts whose words blanks separate, found a treebank: take rows of words.")
     joined = words["start"].notna() & words["start"].eq(words["end"].shift()) & ~words["is_end"]

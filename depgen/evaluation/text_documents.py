@@ -77,11 +77,7 @@ are sentences in raw text too.
 def documents_of(
     texts: TextWithFields | Iterable[TextWithFields], reading: Reading, tokens: Tokens | None = None
 ) -> list[TextDocument]:
-    """Texts as documents, in sentences and words as a run's corpus unless `tokens` says otherwise.
-
-    Raises:
-        UserError: one is no text.
-    """
+    """Texts as documents, in sentences and words as a run's corpus unless `tokens` says otherwise."""
     check_texts(texts)
     if tokens is not None:
         check_one_of(tokens=(tokens, Tokens))
@@ -175,9 +171,6 @@ def read_documents(
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
         trees: (CoNLL-U) read sentences with their trees.
         with_blanks: of words that rules cut, keep where blanks were in each sentence.
-
-    Raises:
-        UserError: the file is missing, holds no sentence, or does not read as said (line named).
     """
     kind = input_format or format_of(path)
     if kind == "conllu":
@@ -277,11 +270,7 @@ def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _name_of_text(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
-    """The first of the names that a row has.
-
-    Raises:
-        UserError: it has none.
-    """
+    """The first of the names that a row has."""
     name = next((name for name in names if name in row), None)
     if name is None:
         raise UserError(
@@ -300,9 +289,6 @@ def read_file_texts(path: Path, names: Sequence[str] = TEXT) -> list[str]:
     Args:
         path: its format is that of its name: see `depgen.trees.text_files`. `.gz` is unpacked.
         names: of the field or column; the first that is there is read.
-
-    Raises:
-        UserError: the file can't be read, or not as the ending of its name says; a field or column is missing.
     """
     kind, texts = format_of(path), list[str]()
     if kind == "text":

@@ -95,9 +95,6 @@ def score_documents(
         vocabulary: that it was trained with.
         tokens_per_batch: None: see `tokens_at_once`.
         progress: show a progress bar.
-
-    Raises:
-        UserError: the system gives texts no likelihood, can't read documents of this length, or has damaged weights.
     """
     keys = [tuple(map(tuple, document)) for document in documents]
     different = list(dict.fromkeys(keys))
@@ -191,11 +188,7 @@ def next_word_figures(
     boundaries: bool = False,
     progress: bool = False,
 ) -> list[list[TokenFigures]]:
-    """Figures of the tokens that `score_documents` scores, sentence by sentence; `boundary` is 0 if not asked for.
-
-    Raises:
-        UserError: the system has no distribution over the next word, or one that is a sum over structures.
-    """
+    """Figures of the tokens that `score_documents` scores, sentence by sentence; `boundary` is 0 if not asked for."""
     name = type(model).__name__
     if isinstance(model, StructuredLanguageModel):
         raise UserError(
@@ -281,9 +274,6 @@ def sequence_losses(trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]]
     Args:
         trained: a run's system.
         sequences: token ids, without beginning and end; none is empty.
-
-    Raises:
-        UserError: the system's likelihood is none or not exact, or it can't read sequences of this length.
     """
     model = trained.model
     if model.likelihood != "exact":
@@ -299,11 +289,7 @@ def sequence_losses(trained: Trained, sequences: Sequence[Int[np.ndarray, " _"]]
 
 @contextmanager
 def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
-    """Gives a system whose scores are bounds a beam of this size, and its own back afterwards; yields what counts.
-
-    Raises:
-        UserError: a size is named, but the system's scores are no bounds by a beam.
-    """
+    """Gives a system whose scores are bounds a beam of this size, and its own back afterwards; yields what counts."""
     check_at_least(1, beam_size=size)
     system: Any = model
     own = getattr(system, "beam_size", None) if getattr(model, "likelihood", None) == "bound" else None
@@ -325,9 +311,6 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
 def read_by(trained: Trained, begin: str | None, stride: int | None, masking: Masking | None) -> Iterator[Vocabulary]:
     """Lets a pretrained causal model begin texts by a token, or by `none`, and slide its window by a stride, or a
     masked one hide what `masking` says; yields the vocabulary with that token. Windows are as before afterwards.
-
-    Raises:
-        UserError: the system is of another kind, or the tokenizer has no such token.
     """
     check_one_of(masking=(masking, Masking))
     model, vocabulary = trained.model, trained.vocabulary
@@ -386,9 +369,6 @@ def encode_documents(
         documents: of any texts.
         as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
         sliding: whether a window slides over texts that are too long.
-
-    Raises:
-        UserError: a sentence or a document is longer than the system can read.
     """
     as_sequence = as_one and not isinstance(trained.model, DocumentLanguageModel)
     encoded, units = list[list[EncodedSentence]](), list[DocumentIds]()

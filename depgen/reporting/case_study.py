@@ -203,11 +203,7 @@ class _Texts:
 
 
 def examples_of(study: CaseStudy, definition: TableDefinition, *, size: str) -> Examples:
-    """The drawn examples.
-
-    Raises:
-        UserError: no row has texts, or those that have wrote different numbers of them or on different prompts.
-    """
+    """The drawn examples."""
     rows = [definition.row(name) for name in study.rows]
     top_p = generation_of(definition).top_p if study.top_p is None else study.top_p
     find = _written if study.invented else _kept

@@ -76,9 +76,6 @@ def record_table(definition: TableDefinition, size: str) -> Iterator[str]:
     A line for each local result is added, and lines of its curve and of the intervals and comparisons that items of
     single seeds gave. Only lines of a seed that was made again are replaced. The page is written again if the table's
     definition has changed, too.
-
-    Raises:
-        UserError: a local result was made before its experiment was changed.
     """
     results, path = load_results(definition, size=size), measured_path(definition.table)
     runs = [run for run in results.runs if run.row in results.local]

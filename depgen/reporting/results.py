@@ -488,9 +488,6 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Point
     Perplexity is per word of the text, where the run has logged that. The curve is empty for systems that validate text
     together with given structures, which log no perplexity. Within an epoch tokens go by its optimiser steps. The clock
     is (optimiser steps, seconds of wall time) at each validation; empty where the run did not log its time.
-
-    Raises:
-        UserError: there is no such file, it is damaged, or it holds no epoch.
     """
     import pandas as pd
 

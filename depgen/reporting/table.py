@@ -37,11 +37,7 @@ _Kind = TypeVar("_Kind")
 
 
 def experiments_root() -> Path:
-    """The folder of experiment files: `./experiments`, else the one beside the package.
-
-    Raises:
-        UserError: neither is there.
-    """
+    """The folder of experiment files: `./experiments`, else the one beside the package."""
     here, beside = Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"
     for folder in (here, beside):
         if (folder / "tables").is_dir():
@@ -68,11 +64,7 @@ def is_path(name: str | None) -> bool:
 
 
 def experiment_file(name: str) -> Path:
-    """The YAML file of an experiment by its name or its path.
-
-    Raises:
-        UserError: it is not there; similar names are listed.
-    """
+    """The YAML file of an experiment by its name or its path."""
     path = Path(name) if is_path(name) else experiments_root() / f"{name}.yaml"
     if not path.is_file():
         meant = did_you_mean(path.stem, [each.stem for each in path.parent.glob("*.yaml")])
@@ -95,11 +87,7 @@ def table_path(name: str) -> Path:
 
 
 def settings_as(kind: type[_Kind], name: str) -> _Kind:
-    """The object that a file of settings makes: what the systems of a table are judged by.
-
-    Raises:
-        UserError: the file is not there, is no YAML of names and values, or makes no such object.
-    """
+    """The object that a file of settings makes: what the systems of a table are judged by."""
     path = experiment_file(name)
     try:
         made = made_as(kind, read_settings(path))

@@ -265,11 +265,7 @@ class TextShapes(Measure):
             return dataclasses.replace(_of_items(lengths), not_computed=dict.fromkeys(SHAPES[1:], str(error)))
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
-        """The same of sentences of a split, with the trees of the experiment's annotator.
-
-        Raises:
-            UserError: the experiment has no annotator.
-        """
+        """The same of sentences of a split, with the trees of the experiment's annotator."""
         annotator = data_of(row.job.config).annotator
         if annotator is None:
             raise UserError(f"Row {row.job.row.name}: expected an experiment with an annotator, which gives the trees.")

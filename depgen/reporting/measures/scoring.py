@@ -59,9 +59,6 @@ def scores_of(trained: Trained, text: ParsingOptions, facts: RunFacts) -> Number
 
     Each `<eos>` counts as a word. Systems that know of sentences read documents, the others each sentence by itself.
     Pseudo-perplexity is over the words that the vocabulary has: no masked system learns to predict `<unk>`.
-
-    Raises:
-        UserError: the text is not at hand, or the system gives texts no likelihood.
     """
     documents = [_as_text(document) for split in text.splits for document in text.corpus.documents(split)]
     model = trained.model
@@ -108,11 +105,7 @@ class FirstOfTest(Measure):
         self.documents = documents
 
     def measure(self, row: TrainedRow) -> Numbers:
-        """Perplexity per token and per word, with the items of both, as `depgen test` has them.
-
-        Raises:
-            UserError: the system gives documents no likelihood.
-        """
+        """Perplexity per token and per word, with the items of both, as `depgen test` has them."""
         texts = [_as_text(each) for each in islice(row.corpus.documents("test"), self.documents)]
         scores = load(str(row.trained.run)).score(texts, reads="document", beam_size=row.job.row.beam_size)
         totals = sums(scores, ["document"])
@@ -157,9 +150,6 @@ def measure_speed(experiment: Experiment, beam_size: int | None = None) -> Numbe
     Args:
         experiment: its system is built with fresh weights.
         beam_size: hypotheses of a sentence; None: the system's own, or none.
-
-    Raises:
-        UserError: the system does not score token by token, or has no beam and is given one.
     """
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -35,11 +35,7 @@ FOLDER = "texts"
 
 
 def prompts_of(corpus: Any, generation: Generation) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ANN401
-    """Prompts and references: the first sentences of the test documents, and the sentence after them.
-
-    Raises:
-        UserError: a document is too short for both.
-    """
+    """Prompts and references: the first sentences of the test documents, and the sentence after them."""
     prompts, references, count = [], [], generation.prompt_sentences
     assert not isinstance(generation.documents, Mapping)
     for document in islice(corpus.documents("test"), generation.documents):
@@ -142,11 +138,7 @@ class Texts(Measure):
         self.empty = empty
 
     def measure(self, row: TrainedRow) -> Numbers:
-        """The text measures of the table's columns; `texts` and `empty` count over the texts of all nuclei.
-
-        Raises:
-            UserError: the model does not write, or a measure can't be computed.
-        """
+        """The text measures of the table's columns; `texts` and `empty` count over the texts of all nuclei."""
         generation, numbers = row.generation, Numbers({"texts": 0.0, "empty": 0.0})
         options = row.options if self.empty is None else dataclasses.replace(row.options, empty=self.empty)
         prompts, references = (None, None) if generation.samples is not None else prompts_of(row.corpus, generation)
@@ -184,9 +176,6 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
     """The options for columns of one judge: no model is loaded, and no oracle trained, for a measure that has none.
 
     A column's judge takes the place of the usual model, not of another one that the options name.
-
-    Raises:
-        UserError: a column wants an oracle and the table names none, or it can't be trained.
     """
     measures = {column.measure or column.key for column in columns}
     if measures.isdisjoint(OF_AN_ORACLE):
@@ -219,11 +208,7 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
 
 
 def generation_of(definition: TableDefinition) -> Generation:
-    """How the texts of a table are made.
-
-    Raises:
-        UserError: it has none.
-    """
+    """How the texts of a table are made."""
     if definition.generation is None:
         raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
     return definition.generation
