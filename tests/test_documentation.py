@@ -28,6 +28,6 @@ def test_pages_are_made_of_docstrings_without_a_warning(tmp_path):
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     pages = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.html")}
-    assert {"depgen.html", "depgen/metrics/ngrams.html", "depgen/trees/conllu.html", "index.html"} <= pages
+    assert {"depgen.html", "depgen/metrics/bleu.html", "depgen/trees/conllu.html", "index.html"} <= pages
     assert 'id="load"' in (tmp_path / "depgen.html").read_text(), "a name that is imported late"
     assert 'id="distinct"' in (tmp_path / "depgen" / "metrics" / "ngrams.html").read_text()

@@ -254,7 +254,7 @@ def parse(
         }  # fmt: skip
         if named := [name for name, value in options.items() if value is not None]:
             raise UserError(f"--parser can't be combined with --{', --'.join(named)}: leave out one or the other.")
-    systems = [] if parser is not None else [load(each, device=device, form=form) for each in run or [None]]
+    systems = [] if parser is not None else [load(each, device=device, form=form) for each in run or (None,)]
     reading = systems[0].reading if systems else Reading()
     splitter, cut = reading.rules(tokens)
     blocks = list(read_blocks(input)) if kind == "conllu" else []
