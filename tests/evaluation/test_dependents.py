@@ -11,7 +11,6 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation import dependents
 from depgen.evaluation.dependents import DependentOptions, covered_targets, dependent_loss
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
@@ -42,7 +41,7 @@ def trained(experiment, tmp_path, monkeypatch):
     data = data_of(experiment)
     data.save_into(tmp_path)
     model = CausalLM(partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16), data.vocabulary_size)
-    monkeypatch.setattr(dependents, "TOKENS_PER_BATCH", 150)
+    monkeypatch.setattr("depgen.evaluation.unit_scores.TOKENS_AT_ONCE", 150)
     return Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
 
 
