@@ -106,6 +106,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "depgen.reporting.plots:plot_series",
             positionals=("table",),
         ),
+        "plot seeds": Verb(
+            "draw every run behind a table's planned comparisons",
+            "depgen.reporting.plots:plot_seeds",
+            positionals=("table",),
+        ),
         "plot tradeoff": Verb(
             "draw quality against diversity of a table's texts by temperature",
             "depgen.reporting.plots:plot_tradeoff",
