@@ -322,14 +322,14 @@ def seeds_figure(seeds: "DataFrame") -> "Figure":
         seeds: as `seeds_frame` gives it.
     """
     panels = seeds.groupby(["system", "measure"], sort=False)
-    drawing = figure(2.4 * len(panels), 3.6)
+    drawing = figure(3.0 * len(panels), 3.6)
     for axes, ((_, measure), runs) in zip(drawing.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         rows = runs.row.unique()
         for place, row in enumerate(rows):
             values = runs.value[runs.row == row]
             axes.plot(np.linspace(place - 0.15, place + 0.15, len(values)), values, "o", markersize=4, alpha=0.7)
             axes.hlines(values.mean(), place - 0.3, place + 0.3, color="black")
-        axes.set_xticks(range(len(rows)), [textwrap.fill(row, 16) for row in rows], fontsize=7)
+        axes.set_xticks(range(len(rows)), [textwrap.fill(row, 14, break_long_words=False) for row in rows], fontsize=7)
         axes.set_xlim(-0.6, len(rows) - 0.4)
         _style(axes, measure)
     return drawing
