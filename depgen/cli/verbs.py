@@ -82,6 +82,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
     },
     "Plots": {
+        "plot surprisal": Verb(
+            "draw the surprisal of each word of a few sentences, such as a minimal pair's, under one or more runs",
+            "depgen.reporting.system_plots:plot_surprisal",
+        ),
         "plot attention": Verb(
             "draw where a run attends to in a sentence",
             "depgen.reporting.system_plots:plot_attention",
