@@ -111,7 +111,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             positionals=("table",),
         ),
         "plot seeds": Verb(
-            "draw every run behind a table's planned comparisons",
+            "draw every run of a table's planned comparisons",
             "depgen.reporting.plots:plot_seeds",
             positionals=("table",),
         ),

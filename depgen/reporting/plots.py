@@ -275,11 +275,11 @@ def series_figure(series: "DataFrame", *, axis: str) -> "Figure":
     return drawing
 
 
-# -- seeds: the runs behind planned comparisons ------------------------------------------------------------------------
+# -- seeds: the runs of planned comparisons ------------------------------------------------------------------------
 
 
 def plot_seeds(table: str, *, size: str | None = None, output: Path | None = None) -> str:
-    """Every run behind a table's planned comparisons: a panel a system and measure, a dot a seed, a bar the mean.
+    """Every run of a table's planned comparisons: a panel a system and measure, a dot a seed, a bar the mean.
 
     A row's local results replace its tracked ones.
 
