@@ -43,9 +43,10 @@ $(developer): $(ready)
 	$(python) -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(ready) ## train Transformer and DM-Transformer on a small language; a table, their endings, a report page
+demo: $(ready) ## train Transformer and DM-Transformer on a small language: a table, a picture of a pair, a report page
 	$(depgen) reproduce demo
-	$(depgen) reproduce demo_endings
+	$(depgen) plot surprisal --runs transformer_controlled dmlm_controlled --output results/demo/surprisal.png \
+	    --sentences "the king near the girls sleeps ." "the king near the girls sleep ."
 	$(depgen) table demo --report --output results/demo.html
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process

@@ -182,8 +182,6 @@ def cleared():
 def test_it_takes_a_step(number, place, capsys):
     experiment, settings, text = EXPERIMENTS[number], SETTINGS[number], json.dumps(SETTINGS[number])
     options = ["--trainer.fast_dev_run", "true", "--trainer.accelerator", "cpu", "--name", f"step{number}"]
-    if "demo" in experiment.name:
-        options += [f"--data.init_args.corpus.init_args.{split}=8" for split in ("train", "valid", "test")]
     data = settings["data"].get("init_args", {})
     loaded = data.get("encoder") or (data.get("annotator") or {}).get("init_args", {}).get("run")
     if loaded and "gpt2" not in loaded:
@@ -280,8 +278,7 @@ def parts_of(path):
 
 
 def test_every_experiment_of_a_paper_has_a_small_size_and_every_part_two_experiments():
-    without = {path.stem for path in BASES if "small" not in sizes_of(path) and "controlled" not in path.stem}
-    assert without == {"demo_transformer", "demo_dm_transformer"}
+    assert {path.stem for path in BASES if "small" not in sizes_of(path) and "controlled" not in path.stem} == set()
     uses = Counter(part for path in BASES for part in parts_of(path))
     assert {part.name for part in PARTS if uses[part.resolve()] < 2} == set()
 

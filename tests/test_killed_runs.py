@@ -19,10 +19,13 @@ def fit(*more):
         "model.init_args.backbone.init_args.width": 16,
         "model.init_args.backbone.init_args.feedforward": 16,
         "data.init_args.tokens_per_batch": 400,
+        "model.init_args.scheduler.init_args.warmup_steps": 0,
+        "data.init_args.corpus": "depgen.data.generated.GeneratedLanguage",
+        "data.init_args.corpus.init_args.sentences": [5, 5],
         **{f"data.init_args.corpus.init_args.{split}": 24 for split in ("train", "valid", "test")},
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    return main(["fit", "--config", "experiments/demo_dm_transformer.yaml", *arguments, *more])
+    return main(["fit", "--config", "experiments/dmlm_controlled.yaml", *arguments, *more])
 
 
 def killed(step, *more):

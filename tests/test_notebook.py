@@ -140,8 +140,8 @@ def test_several_devices_with_lightnings_own_sampler_are_refused_by_the_argument
 
 
 def test_systems_and_data_are_built_from_the_blocks_of_an_experiment(tmp_path):
-    settings = settings_of(Path("experiments/demo_dm_transformer.yaml"))
-    settings["data"]["init_args"]["corpus"]["init_args"] |= {"train": 20, "valid": 2, "test": 2}
+    settings = settings_of(Path("experiments/dmlm_controlled.yaml"))
+    settings["data"]["init_args"]["corpus"]["init_args"]["corpus"]["init_args"] |= {"train": 20, "valid": 2, "test": 2}
     data = build(settings["data"])
     model = build(settings["model"], vocabulary_size=data.vocabulary_size)
     assert isinstance(data, TextData)

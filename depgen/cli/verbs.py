@@ -82,6 +82,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
     },
     "Plots": {
+        "plot surprisal": Verb(
+            "draw the surprisal of each word of a few sentences, such as a minimal pair's, under one or more runs",
+            "depgen.reporting.system_plots:plot_surprisal",
+        ),
         "plot attention": Verb(
             "draw where a run attends to in a sentence",
             "depgen.reporting.system_plots:plot_attention",
@@ -104,6 +108,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "plot series": Verb(
             "draw a table as a curve, such as accuracy by number of attention heads",
             "depgen.reporting.plots:plot_series",
+            positionals=("table",),
+        ),
+        "plot seeds": Verb(
+            "draw every run of a table's planned comparisons",
+            "depgen.reporting.plots:plot_seeds",
             positionals=("table",),
         ),
         "plot tradeoff": Verb(

@@ -9,6 +9,7 @@ import numpy as np
 
 from depgen.metrics.significance import (
     Comparison,
+    bootstrap_over_seeds,
     holm,
     paired_bootstrap,
     paired_t_test,
@@ -49,7 +50,7 @@ class SystemComparison:
         items: how many the test is over; None where nothing was tested, or that was not recorded.
         untested: why nothing was tested over items; None where something was.
         incomparable: why the figures do not compare at all; None where they do.
-        interval: of the gain, over items; None where there is none.
+        interval: of the gain, over items, of a planned comparison over seeds; None where there is none.
     """
 
     row: str
@@ -144,9 +145,14 @@ def _planned(results: Results) -> list[SystemComparison]:
         seeds = {*results.definition.seeds_at(results.size)}
         if mine is None or theirs is None or not seeds <= {*mine.values} & {*theirs.values}:
             return []
-        gain = results.definition.column(plan.column).gain(mine.mean, theirs.mean)
-        p_value = rank_sum_over_seeds([*mine.values.values()], [*theirs.values.values()])
-        comparisons.append(SystemComparison(plan.row, plan.against, plan.column, gain, p_value))
+        column, values = results.definition.column(plan.column), [[*each.values.values()] for each in (mine, theirs)]
+        low, high = sorted(column.gain(end, 0.0) for end in bootstrap_over_seeds(*values))
+        comparisons.append(
+            SystemComparison(
+                plan.row, plan.against, plan.column, column.gain(mine.mean, theirs.mean), rank_sum_over_seeds(*values),
+                interval=(low, high),
+            )
+        )  # fmt: skip
     corrected = holm([1.0 if comparison.p_seeds is None else comparison.p_seeds for comparison in comparisons])
     return [replace(comparison, p_seeds=p) for comparison, p in zip(comparisons, corrected, strict=True)]
 

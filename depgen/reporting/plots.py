@@ -274,6 +274,66 @@ def series_figure(series: "DataFrame", *, axis: str) -> "Figure":
     return drawing
 
 
+# -- seeds: the runs of planned comparisons ------------------------------------------------------------------------
+
+
+def plot_seeds(table: str, *, size: str | None = None, output: Path | None = None) -> str:
+    """Every run of a table's planned comparisons: a panel a system and measure, a dot a seed, a bar the mean.
+
+    A row's local results replace its tracked ones.
+
+    Args:
+        table: the table's name, or a YAML file of one that has `planned`.
+        size: whose results; unset: `small`, or the table's only one.
+        output: the plot, .png, .pdf or .svg; unset: `results/<table>/seeds-<size>.png`.
+    """
+    results = _results(table, size)
+    frame = seeds_frame(results)
+    if frame.empty:
+        raise _nothing(results, "a measure of its planned comparisons")
+    path = _path(results, "seeds", output)
+    save(seeds_figure(frame), path)
+    return f"{path}: {', '.join(frame.system.unique())}."
+
+
+def seeds_frame(results: Results) -> "DataFrame":
+    """A line a run and panel: `system measure row seed value`, a system's own runs last.
+
+    `system` is the one that is compared; `row` is that system, or one that it is compared with.
+    """
+    from pandas import DataFrame
+
+    plans = results.definition.planned
+    lines = [
+        (name, results.definition.column(key).header, row, seed, value)
+        for name, key in dict.fromkeys((plan.row, plan.column) for plan in plans)
+        for row in [*(plan.against for plan in plans if (plan.row, plan.column) == (name, key)), name]
+        if (figure := results.figure(row, key)) is not None
+        for seed, value in figure.values.items()
+    ]
+    return DataFrame(lines, columns=["system", "measure", "row", "seed", "value"])
+
+
+def seeds_figure(seeds: "DataFrame") -> "Figure":
+    """A panel a system and measure, a place a row.
+
+    Args:
+        seeds: as `seeds_frame` gives it.
+    """
+    panels = seeds.groupby(["system", "measure"], sort=False)
+    drawing = figure(3.0 * len(panels), 3.6)
+    for axes, ((_, measure), runs) in zip(drawing.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        rows = runs.row.unique()
+        for place, row in enumerate(rows):
+            values = runs.value[runs.row == row]
+            axes.plot(np.linspace(place - 0.15, place + 0.15, len(values)), values, "o", markersize=4, alpha=0.7)
+            axes.hlines(values.mean(), place - 0.3, place + 0.3, color="black")
+        axes.set_xticks(range(len(rows)), [textwrap.fill(row, 14, break_long_words=False) for row in rows], fontsize=7)
+        axes.set_xlim(-0.6, len(rows) - 0.4)
+        _style(axes, measure)
+    return drawing
+
+
 # -- quality against diversity ----------------------------------------------------------------------------------------
 
 _QUALITY, _DIVERSITY = "valid_bleu", "self_bleu"

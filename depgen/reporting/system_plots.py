@@ -1,6 +1,6 @@
-"""Plots of what systems do with sentences: where they attend to, and the trees and graphs that they find."""
+"""Plots of what systems do with sentences: surprisal, attention, and the trees and graphs that they find."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import islice, zip_longest
@@ -30,6 +30,53 @@ from depgen.trees.tree import check_tree
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
+
+# -- surprisal ----------------------------------------------------------------------------------------------------
+
+
+def plot_surprisal(
+    runs: Sequence[str], sentences: Sequence[str], *, tokens: Tokens | None = None, output: Path = Path("surprisal.png")
+) -> str:
+    """Where the plot of the surprisal of each word went: a panel a run, a colour a sentence, such as a minimal pair's.
+
+    Args:
+        runs: runs, or folders of pretrained models.
+        sentences: a few lines, which share most of their words.
+        tokens: words of the sentences are separated by white space, or by `rules` for English. Unset: as in each run's
+            corpus.
+        output: the plot, .png, .pdf or .svg.
+    """
+    check_name(output)
+    scores = {run: load(run, device="cpu").score(list(sentences), tokens=tokens) for run in runs}
+    save(surprisal_figure(scores, sentences), output)
+    return f"{output}: {len(sentences)} sentences, {', '.join(scores)}."
+
+
+def surprisal_figure(scores: Mapping[str, "DataFrame"], sentences: Sequence[str]) -> "Figure":
+    """Bars of the words' surprisals, grouped by position; a legend with the sum of each sentence.
+
+    Args:
+        scores: by the name of the panel, frames of words as `System.score` gives them, a document a sentence.
+        sentences: how the legend names them.
+    """
+    longest = max(frame.groupby("document").size().max() for frame in scores.values())
+    drawing = figure(max(4.0, 0.5 * longest + 1), 2.6 * len(scores))
+    for axes, (run, frame) in zip(drawing.subplots(len(scores), 1, squeeze=False)[:, 0], scores.items(), strict=True):
+        places, labels = frame.groupby("document").cumcount(), dict[int, list[str]]()
+        width = 0.8 / len(sentences)
+        for number, (_, words) in enumerate(frame.groupby("document", sort=False)):
+            left = places[words.index] + width * (number - (len(sentences) - 1) / 2)
+            total = f"{sentences[number]} ({words['surprisal'].sum():.1f})"
+            axes.bar(left, words["surprisal"], width, label=total)
+            for place, word in zip(places[words.index], words["word"], strict=True):
+                labels.setdefault(place, []).append(word)
+        axes.set_xticks([*labels], ["\n".join(dict.fromkeys(words)) for words in labels.values()])
+        axes.set_ylabel(f"surprisal in {frame['unit'].iloc[0]}")
+        axes.set_title(f"{run} ({frame['likelihood'].iloc[0]})", fontsize=10)
+        axes.margins(y=0.3)  # for the legend
+        axes.legend(fontsize=8, loc="upper left")
+    return drawing
+
 
 # -- attention ----------------------------------------------------------------------------------------------------
 

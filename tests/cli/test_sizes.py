@@ -48,5 +48,5 @@ def test_depgen_fit_resolves_what_the_experiment_says(capsys):
 
 
 def test_a_size_that_is_not_there_ends_in_a_message(capsys):
-    assert main(["fit", "--config", str(ROOT / "experiments/demo_transformer.yaml"), "--size", "small"]) == 2
-    assert "demo_transformer.yaml has no size 'small'" in capsys.readouterr().err
+    assert main(["fit", "--config", str(ROOT / "experiments/transformer_controlled.yaml"), "--size", "small"]) == 2
+    assert "transformer_controlled.yaml has no size 'small'" in capsys.readouterr().err

@@ -18,11 +18,12 @@ from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.evaluated import kept_numbers
+from depgen.training.experiment import settings_of
 from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel
 
-DEMO = Path(__file__).parents[2] / "experiments" / "recipes" / "demo.yaml"
+CONTROLLED = Path(__file__).parents[2] / "experiments/transformer_controlled.yaml"
 
 
 def test_fit_leaves_a_run_folder_that_holds_everything(run):
@@ -374,17 +375,17 @@ def test_mistakes_are_named(tiny, tmp_path, capsys, arguments, messages):
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("width: 128", "widht: 128"),
-        ("layers: 3", "layers: three"),
+        ("width: 64", "widht: 64"),
+        ("layers: 2", "layers: three"),
         ("transformer.Transformer", "transformer.Transfomer"),
         ("depgen.models.causal_lm", "depgen.models.casual_lm"),
         ("warmup_steps", "warmup_stepz"),
-        ("    corpus:", "    corpsu:"),
-        ("max_epochs: 8", "max_epoch: 8"),
+        ("corpus:", "corpsu:"),
+        ("max_epochs: 30", "max_epoch: 30"),
     ],
 )
 def test_a_mistake_in_yaml_is_quoted(tmp_path, capsys, right, wrong):
-    text = DEMO.read_text().replace("model:\n", "model:\n  class_path: depgen.models.causal_lm.CausalLM\n")
+    text = yaml.safe_dump(settings_of(CONTROLLED))
     assert right in text
     path = tmp_path / "mine.yaml"
     path.write_text(text.replace(right, wrong))

@@ -170,8 +170,11 @@ def run(tmp_path_factory):
         patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
         small = ["train=20", "valid=4", "test=4"]
         code = main([
-            "fit", "--config", "experiments/demo_dm_transformer.yaml", "--trainer.max_epochs", "2",
+            "fit", "--config", "experiments/dmlm_controlled.yaml", "--trainer.max_epochs", "2",
             "--data.init_args.tokens_per_batch", "200", "--trainer.accelerator", "cpu",
+            "--model.init_args.scheduler.init_args.warmup_steps", "0",
+            "--data.init_args.corpus", "depgen.data.generated.GeneratedLanguage",
+            "--data.init_args.corpus.init_args.sentences", "[5, 5]",
             *(f"--data.init_args.corpus.init_args.{size}" for size in small),
         ])  # fmt: skip
         assert code == 0

@@ -138,6 +138,9 @@ def test_planned_comparisons_alone_are_tested_by_ranks(change, put, store):
     assert raw == [2 / 70, 16 / 70]
     assert (first.p_seeds, second.p_seeds) == (pytest.approx(2 * raw[0]), pytest.approx(raw[1]))
     assert (first.gain, first.p_items) == (4.0, None)
+    low, high = first.interval  # of Base's mean less DM-Base's: lower perplexity is better
+    draws = [[np.mean(each) for each in itertools.product(values[row], repeat=4)] for row in ("Base", "DM-Base")]
+    np.testing.assert_allclose((low, high), np.percentile(np.subtract.outer(*draws), (2.5, 97.5)), atol=0.06)
 
 
 def test_seeds_decide_where_no_items_are_tested(store):

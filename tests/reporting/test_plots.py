@@ -19,8 +19,11 @@ from depgen.reporting.plots import (
     histogram_frame,
     plot_curves,
     plot_histogram,
+    plot_seeds,
     plot_series,
     save,
+    seeds_figure,
+    seeds_frame,
     series_figure,
     series_frame,
     tradeoff_figure,
@@ -53,6 +56,7 @@ def test_the_ending_decides_and_text_stays_text(tmp_path, ending):
         (lambda: plot_curves(runs=["a/1"], against="tokens"), "take --against steps or minutes"),
         (lambda: plot_curves(), "Name a table, or --runs"),
         (lambda: plot_series("toy", size="small"), "a measure at an `x`"),
+        (lambda: plot_seeds("toy", size="small"), "a measure of its planned comparisons"),
         (lambda: plot_histogram("toy", size="small"), "scores of single items"),
     ],
 )
@@ -162,6 +166,27 @@ def test_each_measure_is_a_panel_from_left_to_right(series, store):
     assert perplexity.get_legend() is None
     assert plot_series("toy", size="small") == "results/toy/series-small.png: B-1, PPL."
     assert Path("results/toy/series-small.png").read_bytes().startswith(b"\x89PNG")
+
+
+# -- seeds --------------------------------------------------------------------------------------------------------
+
+
+def test_each_run_of_a_planned_comparison_is_a_dot(project, store):
+    path = project / "experiments" / "tables" / "toy.yaml"
+    content = yaml.safe_load(path.read_text())
+    planned = [{"row": "DM-Base", "against": other, "column": "bleu1"} for other in ("Base", "DM-Base, left chain")]
+    path.write_text(yaml.safe_dump(content | {"planned": planned}))
+    for row, values in (("Base", (10.0, 14.0)), ("DM-Base", (20.0, 21.0)), ("Later", (1.0, 2.0))):
+        for seed, value in enumerate(values, start=1):
+            store(row, seed, {"bleu1": value, "perplexity": 5.0})
+    frame = seeds_frame(toy_results(load_definition("toy")))
+    expected = [(10.0, 1, "Base"), (14.0, 2, "Base"), (20.0, 1, "DM-Base"), (21.0, 2, "DM-Base")]
+    assert [*zip(frame.value, frame.seed, frame.row, strict=True)] == expected
+    (panel,) = seeds_figure(frame).axes
+    assert [line.get_ydata().tolist() for line in panel.lines] == [[10.0, 14.0], [20.0, 21.0]]
+    assert [bar.get_segments()[0][0, 1] for bar in panel.collections] == [12.0, 20.5]
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["Base", "DM-Base"]
+    assert plot_seeds("toy", size="small") == "results/toy/seeds-small.png: DM-Base."
 
 
 # -- quality against diversity ------------------------------------------------------------------------------------

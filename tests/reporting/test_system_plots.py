@@ -29,6 +29,33 @@ from depgen.reporting.system_plots import (
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
+# -- surprisal ----------------------------------------------------------------------------------------------------
+
+
+def test_bars_are_the_surprisals_of_each_sentence_by_run(monkeypatch, tmp_path, capsys):
+    values = {"one": ((1.0, 2.5), (1.0, 6.0, 0.5)), "two": ((3.0, 4.0), (3.0, 4.5, 0.25))}
+    sentences = ("he runs", "he run .")
+
+    def frame(run):
+        rows = [(number, word, value) for number, (text, scores) in enumerate(zip(sentences, values[run], strict=True))
+                for word, value in zip(text.split(), scores, strict=True)]  # fmt: skip
+        return pd.DataFrame(rows, columns=["document", "word", "surprisal"]).assign(unit="nats", likelihood="exact")
+
+    drawn = []
+    monkeypatch.setattr(system_plots, "load", lambda run, **_: SimpleNamespace(score=lambda *_, **__: frame(run)))
+    monkeypatch.setattr(system_plots, "save", lambda drawing, path: drawn.append(drawing))
+    command = ["plot", "surprisal", "--runs", "one", "two", "--sentences", *sentences]
+    assert main([*command, "--output", str(tmp_path / "a.png")]) == 0
+    for axes, (run, scores) in zip(drawn[0].axes, values.items(), strict=True):
+        assert [[bar.get_height() for bar in bars] for bars in axes.containers] == [[*each] for each in scores]
+        centres = [bar.get_x() + bar.get_width() / 2 for bars in axes.containers for bar in bars]
+        np.testing.assert_allclose(centres, [-0.2, 0.8, 0.2, 1.2, 2.2])
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["he", "runs\nrun", "."]
+        sums = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert sums == [f"{text} ({sum(each):.1f})" for text, each in zip(sentences, scores, strict=True)]
+        assert (axes.get_title(), axes.get_ylabel()) == (f"{run} (exact)", "surprisal in nats")
+
+
 # -- attention ----------------------------------------------------------------------------------------------------
 
 WORDS = ("red", "blue", "fall")
