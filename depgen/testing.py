@@ -19,6 +19,7 @@ from torch import Tensor
 from depgen.data.batch import ItemBatch, SegmentItem, TokenItem
 from depgen.data.table import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
+from depgen.evaluation.over_trees import ScoresTrees
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
@@ -39,7 +40,8 @@ def check_system(
     1. An item's scores are those that it has alone, whatever else is in its batch.
     2. Of a system that reads from left to right, also sentence by sentence: another token changes no score before it,
        whatever `collate` makes of it. Where scores are exact, the probabilities of all tokens in a place sum to 1, so
-       that none sees itself.
+       that none sees itself. Of a system that scores texts with their trees, in whatever order: no two tokens change
+       each other's scores.
     3. A checkpoint holds all that the scores depend on.
 
     The scores of a document are those of its tokens and of the end of each of its sentences, in their order.
@@ -56,6 +58,13 @@ def check_system(
             for number, changed in _changed(item, texts):
                 (after,) = scores_of(model, [changed], vocabulary)
                 _compare([after[:number]], [before[:number]], f"depends on token {number + 1}", first=place)
+    if isinstance(model, ScoresTrees):
+        for place, (item, before) in enumerate(zip(texts, alone, strict=True), 1):
+            moved = [scores_of(model, [other], vocabulary)[0] for _, other in _changed(item, texts)]
+            moves = ~torch.isclose(torch.stack(moved), before, rtol=TOLERANCE, atol=TOLERANCE)
+            if len(both := (moves & moves.T).triu(1).nonzero()):
+                first, second = (both[0] + 1).tolist()
+                raise AssertionError(f"The scores of tokens {first} and {second} of item {place} depend on each other.")
     if reads_in_order and model.likelihood == "exact":
         shortest = min(texts, key=lambda item: len(_ids(item)))
         for place, number in enumerate(_targets(shortest)):
@@ -72,7 +81,12 @@ def check_system(
 
 @torch.no_grad()
 def scores_of(model: LanguageModel, items: Sequence[Item], vocabulary: Vocabulary) -> list[Float[Tensor, " _"]]:
-    """The log-probabilities (nats) that `forward` gives the targets of each item, in one batch."""
+    """The log-probabilities (nats) of each item's targets in one batch, with its tree if the system scores trees."""
+    if isinstance(model, ScoresTrees):
+        sentences: Any = items
+        texts, trees = zip(*((item.ids.tolist(), (item.heads, item.relations)) for item in sentences), strict=True)
+        (scores,) = model.sentence_log_probs([texts], vocabulary=vocabulary, structure=[trees])
+        return [torch.from_numpy(of_item).to(model.dtype) for of_item in scores]
     targets = sum(len(_ids(item)) + 1 for item in items)
     batch: Any = model.collate(ItemBatch(items, targets, vocabulary, global_items=len(items)))
     batch = batch.to(model.device)

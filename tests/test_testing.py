@@ -1,5 +1,7 @@
 """`check_system` finds each fault of a system of one's own, and names it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,10 @@ from depgen.data.batch import ItemBatch, SegmentItem, TokenBatch, TokenItem, col
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.models.itexp import ITEXP, collate_levels
 from depgen.testing import check_system
+from tests.contract.systems import SYSTEMS, built
+from tests.contract.trees import TREES, binary_tree
 
 VOCABULARY = Vocabulary.of_words("abcdefgh")
 WITH_START = Vocabulary.of_words("abcdefgh", specials=["start"])
@@ -94,3 +99,16 @@ def test_a_system_that_sees_later_sentences_is_found(looks_ahead):
         return
     with pytest.raises(AssertionError, match="token 1 of item 1 depends on token 4"):
         check_system(OwnOfDocuments(), documents[:1], WITH_START)
+
+
+def test_words_that_see_each_other_in_their_level_are_found(monkeypatch):
+    def collate_words(batch):
+        """Reads the words of a level in place of their placeholders."""
+        levels = collate_levels(batch)
+        return replace(levels, inputs=levels.targets)
+
+    monkeypatch.setattr(ITEXP, "collate", property(lambda model: collate_words))
+    heads, relations = map(np.array, binary_tree(6))
+    item = TokenItem(0, np.array([3, 4, 5, 6, 7, 8]), heads, relations=relations)
+    with pytest.raises(AssertionError, match="The scores of tokens 1 and 3 of item 1 depend on each other"):
+        check_system(built(SYSTEMS["ITEXP"]), [item], TREES)

@@ -85,7 +85,7 @@ def pruned(
 
     `scores` are those of the hypotheses so far, `log_probs` of each candidate of each. One of -inf never survives. Of
     the candidates in `also`, the `also_size` best survive in any case; and where `enough` of these survive, none
-    survives that is worse than the last of them. Of each row as many candidates are `ranked` as might survive, and a
+    survives that comes after the last of them. Of each row as many candidates are `ranked` as might survive, and a
     GPU is waited for once. Where the last of them survives, and others are as likely, all is done again with more.
 
     Raises:
@@ -120,10 +120,8 @@ def pruned(
         named = also[candidates]
         stays |= named & (_counted(named, first) <= also_size) & ~totals.isneginf()
         if enough is not None:
-            rank = _counted(named & stays, first)
-            last = torch.where(named & stays & (rank == enough), totals, -torch.inf)
-            least = torch.full_like(totals, -torch.inf).scatter_reduce(0, first, last, "amax")
-            stays &= totals >= least[first]
+            kept = named & stays
+            stays &= _counted(kept, first) - kept.long() < enough
     columns = torch.stack((rows, candidates, of_items))
     on_cpu = torch.cat((columns, torch.stack((stays, totals.isnan(), is_open)))).cpu()  # all that a GPU is waited for
     survives, is_nan, is_open = on_cpu[3:].bool()
@@ -319,8 +317,4 @@ def with_next_word(
             f"item {min(without)}: no hypothesis has produced the next word after {max_actions} actions. Allow more "
             "actions, or widen the beam."
         )
-    beam = beam if bool(waits.all()) else beam.only(waits)
-    if word_beam_size is None or (word_beam_size >= beam_size and not fast_track):
-        return beam
-    best = pruned(torch.zeros_like(beam.scores), beam.scores[:, None], beam.items, beam_size=word_beam_size)
-    return beam.only(best.on_cpu[0])
+    return beam if bool(waits.all()) else beam.only(waits)

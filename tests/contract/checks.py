@@ -37,7 +37,7 @@ from tests.contract.batches import (
     vocabulary_of,
     with_input,
 )
-from tests.contract.systems import VOCABULARY
+from tests.contract.systems import VOCABULARY, writes_levels
 from tests.contract.trees import TREES, binary_tree, levels_of
 from tests.contract.writing import (
     a_greedy_text_takes_the_likeliest_tokens,
@@ -73,10 +73,16 @@ def a_checkpoint_holds_it(model: LanguageModel, folder: Path) -> None:
 
 
 def the_check_for_systems_of_ones_own_passes(model: LanguageModel, folder: Path) -> None:
-    """`check_system` on sentences, or on documents."""
+    """`check_system` on sentences, with trees where the system writes these, or on documents."""
     items: list[Any] = [
         TokenItem(place, np.concatenate(document).astype(np.int32)) for place, document in enumerate(DOCUMENTS)
     ]
+    if writes_levels(model):
+        trees = [map(np.array, binary_tree(len(item.ids))) for item in items]
+        items = [
+            replace(item, heads=heads, relations=relations)
+            for item, (heads, relations) in zip(items, trees, strict=True)
+        ]
     if isinstance(model, DocumentLanguageModel):
         items = [SegmentItem(place, list(map(np.array, document))) for place, document in enumerate(DOCUMENTS)]
     check_system(model, items, vocabulary_of(model))
@@ -366,6 +372,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
         attention_depends_on_its_own_words,
     ),
     "levels": (
+        the_check_for_systems_of_ones_own_passes,
         what_is_written_later_moves_no_earlier_score,
         every_placeholder_has_a_distribution,
         texts_score_as_their_levels_do,

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from unittest import mock
 from zlib import crc32
 
 import numpy as np
@@ -294,6 +295,20 @@ def test_words_on_the_fast_track_are_kept_and_no_hopeless_hypothesis_matters(nam
     most = 12 if beam_size < 10 else 3
     found = searched([name, name + 1], 2, most, **options)
     assert found == [pytest.approx(naive_words(each, 2, most, **options), abs=1e-9) for each in (name, name + 1)]
+
+
+def test_of_words_that_are_as_likely_the_first_are_kept_and_what_comes_after_them_is_pruned_at_once():
+    expanded = []
+
+    def expand(beam, waits):
+        expanded.append(beam)
+        return torch.tensor([[-3.0, -2, -2, -2], [-3, -2, -2, -INF]])[beam.items]
+
+    beam, options = Beam.of(Choices([(), ()]), 2), {"beam_size": 6, "max_actions": 2, "produces": [False, *[True] * 3]}
+    with mock.patch("depgen.decoding.beam.pruned", wraps=pruned) as prunings:
+        found = with_next_word(beam, expand, Choices.chosen, word_beam_size=2, **options)
+    assert found.state.histories == [(1,), (2,)] * 2
+    assert prunings.call_count == len(expanded) == 1
 
 
 def test_a_word_that_is_not_produced_is_named():
