@@ -13,31 +13,23 @@ from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
+from tests.fixtures.kinds import named
 from tests.invented_similarity import write_similarity
 
 pytestmark = pytest.mark.slow
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
 SYSTEM = {"evaluation_masks": 1, "width": 16, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
-WORDS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
+WORDS = named("data.vocabulary.WordVocabulary", masks=True)
 TRAINED = {
     "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-    "model": {"class_path": "depgen.models.udgn.UDGN", "init_args": SYSTEM},
-    "data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": STORIES, "vocabulary": WORDS}},
+    "model": named("models.udgn.UDGN", **SYSTEM),
+    "data": named("data.text.TextData", corpus=STORIES, vocabulary=WORDS),
 }
 TUNED = {
     "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-    "model": {
-        "class_path": "depgen.models.finetuned.SentenceSimilarity",
-        "init_args": {"finetune": "frozen_parser"},
-    },
-    "data": {
-        "class_path": "depgen.data.tasks.TaskData",
-        "init_args": {"encoder": "udgn", "corpus": {"class_path": "depgen.data.tasks.SimilarityTasks"}},
-    },
+    "model": named("models.finetuned.SentenceSimilarity", finetune="frozen_parser"),
+    "data": named("data.tasks.TaskData", encoder="udgn", corpus={"class_path": "depgen.data.tasks.SimilarityTasks"}),
 }
 MEASURES = [f"{kind}_{decoding}" for decoding in ("tree", "argmax") for kind in ("dda", "uda")]
 
@@ -54,10 +46,7 @@ PARSED = {
     "parsing": "parsing_stories",
     "measures": [
         "depgen.reporting.measures.parses.Trees",
-        {
-            "class_path": "depgen.reporting.measures.parses.Correlations",
-            "init_args": {"treebank": "correlations_stories"},
-        },
+        named("reporting.measures.parses.Correlations", treebank="correlations_stories"),
     ],
     "columns": [
         *(column(key, test="paired_bootstrap", weights="parsed_words") for key in MEASURES),

@@ -6,15 +6,13 @@ import yaml
 from depgen.annotation.annotate import annotate
 from depgen.cli import main
 from depgen.data.experiment import data_of
+from tests.fixtures.kinds import named
 
 
 def experiment(folder, data, annotator):
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text("a <unk> of N\nyes\n")
-    corpus = {
-        "class_path": "depgen.data.corpora.TextLines",
-        "init_args": {"folder": str(folder), "name": "lines", "steps": []},
-    }
+    corpus = named("data.corpora.TextLines", folder=str(folder), name="lines", steps=[])
     path = folder / "experiment.yaml"
     arguments = {"corpus": corpus, "annotator": annotator}
     path.write_text(yaml.safe_dump({"data": {"class_path": data, "init_args": arguments}}))

@@ -43,6 +43,7 @@ from depgen.models.dclm import (
     NoContext,
 )
 from depgen.trees.sentence import Document, Sentence
+from tests.fixtures.kinds import named
 
 
 class Listed:
@@ -340,12 +341,9 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(monkeypatch):
 # -- the measure -------------------------------------------------------------------------------------------------------
 
 VOCABULARY = Vocabulary.of_words([f"w{number}" for number in range(30)])
-LOWERED = {"class_path": "depgen.data.corpora.Brown", "init_args": {"steps": ["depgen.data.steps.Lowercase"]}}
+LOWERED = named("data.corpora.Brown", steps=["depgen.data.steps.Lowercase"])
 NUMBERED = Listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
-GENERATED = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 2, "valid": 2, "test": 3, "sentences": [5, 5]},
-}
+GENERATED = named("data.generated.GeneratedLanguage", train=2, valid=2, test=3, sentences=[5, 5])
 TASKS = [
     {"task": "order", "shuffles": 40},
     {"task": "insertion", "insertions": None},
@@ -358,7 +356,7 @@ def trained(tmp_path):
     """Makes a run that holds a toy, its own corpus being three generated stories."""
 
     def of(rule, **options):
-        settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": GENERATED}}}
+        settings = {"data": named("data.text.TextData", corpus=GENERATED)}
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
         return Trained(Toy(rule, **options), VOCABULARY, tmp_path, tmp_path / "best.ckpt")
 
@@ -457,7 +455,7 @@ def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog):
     cased = Listed([["W1 x", "W2", "W3"], ["W5", "W6"]], name="cased")
     plain = Listed([["w1 x", "w2", "w3"], ["w5", "w6"]], name="cased")
     system = trained(counting)
-    settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": LOWERED}}}
+    settings = {"data": named("data.text.TextData", corpus=LOWERED)}
     (system.run / "config.yaml").write_text(yaml.safe_dump(settings))
     lower = replace(system, reading=reading_of_run(system.run))
     (_, ours), (_, lowered) = (measured(lower, corpus=corpus, shuffles=9) for corpus in (cased, plain))

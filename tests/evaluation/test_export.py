@@ -10,6 +10,7 @@ import yaml
 from depgen.cli import main
 from depgen.data.vocabulary import encode
 from depgen.evaluation.trained import load_trained
+from tests.fixtures.kinds import named
 from tests.invented_models import END, write_gpt2
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "again"]
@@ -17,21 +18,15 @@ WORDS = ["the", "cat", "sat", "on", "the", "mat", "again"]
 
 def experiment():
     phases = {"dependency_modeling_share": 0.5}
-    backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": {"pretrained": "gpt2"}}
-    corpus = {
-        "class_path": "depgen.data.generated.GeneratedLanguage",
-        "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-    }
-    pieces = {
-        "class_path": "depgen.data.vocabulary.SubwordPieces",
-        "init_args": {"tokenizer": "gpt2", "eos_token": END},
-    }
+    backbone = named("backbones.pretrained.PretrainedTransformer", pretrained="gpt2")
+    corpus = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
+    pieces = named("data.vocabulary.SubwordPieces", tokenizer="gpt2", eos_token=END)
     data = {"corpus": corpus, "annotator": "depgen.annotation.controls.GoldTrees", "vocabulary": pieces}
     return {
         "seed_everything": 1,
         "trainer": {"accelerator": "cpu", "max_epochs": 2},
-        "model": {"class_path": "depgen.models.dmlm.DMLM", "init_args": {"backbone": backbone, **phases}},
-        "data": {"class_path": "depgen.data.text.TextData", "init_args": {**data, "tokens_per_batch": 1024}},
+        "model": named("models.dmlm.DMLM", backbone=backbone, **phases),
+        "data": named("data.text.TextData", **data, tokens_per_batch=1024),
     }
 
 

@@ -19,6 +19,7 @@ from depgen.training.runs import named_checkpoint, read_record
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
+from tests.fixtures.kinds import named
 from tests.invented_models import without_reading
 
 TREES = "depgen.evaluation.induced.InducedTrees"
@@ -126,25 +127,21 @@ def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):
 def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
     backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
-    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "emnlp_news"}}
+    lines = named("data.corpora.TextLines", folder="emnlp_news")
     settings = {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {
-            "class_path": "depgen.models.gilt.GiLT",
-            "init_args": {
-                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
-                "feature_size": 4,
-                "beam_size": 2,
-            },
-        },
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {
-                "corpus": lines,
-                "annotator": {"class_path": TREES, "init_args": {"run": str(parsing_run)}},
-                "vocabulary": {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 280}},
-            },
-        },
+        "model": named(
+            "models.gilt.GiLT",
+            backbone=named("backbones.transformer.Transformer", **backbone),
+            feature_size=4,
+            beam_size=2,
+        ),
+        "data": named(
+            "data.text.TextData",
+            corpus=lines,
+            annotator={"class_path": TREES, "init_args": {"run": str(parsing_run)}},
+            vocabulary=named("data.vocabulary.SubwordPieces", size=280),
+        ),
     }
     (tmp_path / "gilt.yaml").write_text(yaml.safe_dump(settings))
     assert main(["fit", "--config", str(tmp_path / "gilt.yaml")]) == 0
@@ -166,7 +163,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     shutil.copytree(parsing_run, copy)
     without_reading(copy)
     settings = yaml.safe_load((copy / "config.yaml").read_text())
-    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
+    lines = named("data.corpora.TextLines", folder="ptb")
     settings["data"]["init_args"]["corpus"] = lines
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
     with pytest.raises(UserError, match=r"name it by `form`.*bare, ptb"):

@@ -15,30 +15,22 @@ from depgen.reporting.render import table
 from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
+from tests.fixtures.kinds import named
 from tests.reporting.conftest import ORDER_COLUMN
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 12, "valid": 2, "test": 6, "sentences": [5, 5]},
-}
-OTHERS = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 12, "valid": 2, "test": 5, "seed": 2, "name": "others", "sentences": [9, 9]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=12, valid=2, test=6, sentences=[5, 5])
+OTHERS = named("data.generated.GeneratedLanguage", train=12, valid=2, test=5, seed=2, name="others", sentences=[9, 9])
 ORDER = {"task": "order", "shuffles": 5, "resamples": 200, "seed": 4}
 CONTEXTS = {"rnnlm": "NoContext", "codclm": "ContextToOutput"}
 
 
 def experiment(context):
-    network = {"class_path": f"depgen.models.dclm.{context}", "init_args": {"size": 6}}
-    adam = {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.02}}
+    network = named(f"models.dclm.{context}", size=6)
+    adam = named("torch.optim.Adam", lr=0.02)
     return {
         "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
-        "model": {
-            "class_path": "depgen.models.dclm.DCLM",
-            "init_args": {"context": network, "embedding_size": 6, "optimizer": adam},
-        },
-        "data": {"class_path": "depgen.data.documents.DocumentData", "init_args": {"corpus": STORIES}},
+        "model": named("models.dclm.DCLM", context=network, embedding_size=6, optimizer=adam),
+        "data": named("data.documents.DocumentData", corpus=STORIES),
     }
 
 
@@ -47,12 +39,7 @@ COHERENT = {
     "caption": "Invented coherence",
     "source": "an invented paper, Table 3",
     "seeds": [1],
-    "measures": [
-        {
-            "class_path": "depgen.reporting.measures.coherence.Coherence",
-            "init_args": {"tasks": ["coherence_stories", "insertion_others"]},
-        }
-    ],
+    "measures": [named("reporting.measures.coherence.Coherence", tasks=["coherence_stories", "insertion_others"])],
     "columns": [
         ORDER_COLUMN,
         {"key": "order_deviation", "header": "Deviation", "higher_better": None},

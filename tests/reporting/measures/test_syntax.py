@@ -11,30 +11,25 @@ from depgen.reporting.jobs import Job
 from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
+from tests.fixtures.kinds import named
 from tests.invented_syntax import NAMES, write_syntax
 
 pytestmark = pytest.mark.slow
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
 STEPS = ["depgen.data.steps.SingleSentences"]
-CORPUS = {"class_path": "depgen.data.corpus.WithSteps", "init_args": {"corpus": STORIES, "steps": STEPS}}
+CORPUS = named("data.corpus.WithSteps", corpus=STORIES, steps=STEPS)
 SIZES = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
-BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": SIZES}
+BACKBONE = named("backbones.transformer.Transformer", **SIZES)
 CHAIN = {"class_path": "depgen.annotation.controls.LeftChain"}
 
 
 def experiment(name, *, vocabulary=None, specials=(), annotator=None, **arguments):
-    pieces = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 300, "specials": [*specials]}}
+    pieces = named("data.vocabulary.SubwordPieces", size=300, specials=[*specials])
     return {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {"class_path": f"depgen.models.{name}", "init_args": arguments},
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {"corpus": CORPUS, "vocabulary": vocabulary or pieces, "annotator": annotator},
-        },
+        "model": named(f"models.{name}", **arguments),
+        "data": named("data.text.TextData", corpus=CORPUS, vocabulary=vocabulary or pieces, annotator=annotator),
     }
 
 
