@@ -14,27 +14,8 @@ import yaml
 from depgen.cli import main
 from depgen.cli.requests import Request
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import RUN_VARIABLE, is_finished, locked_run, read_record, update_record
+from depgen.training.runs import RUN_VARIABLE, is_finished, read_record, update_record
 from tests.cli.conftest import runs_of
-
-
-def test_resume_refuses_other_settings(run, tiny, capsys):
-    before = (run / "checkpoints" / "resume.ckpt").read_bytes()
-    assert main(["fit", "--config", tiny, "--resume", "--model.width", "16"]) == 2
-    assert "model.init_args.width: 16 given, 8 in the checkpoint" in capsys.readouterr().err
-    assert (run / "checkpoints" / "resume.ckpt").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "held"),
-    [("max_epochs", "1", "2"), ("precision", "64-true", "None"), ("gradient_clip_val", "0.5", "None"),
-     ("accumulate_grad_batches", "2", "1")],
-)  # fmt: skip
-def test_resume_refuses_another_course_of_training(run, tiny, capsys, option, value, held):
-    assert main(["fit", "--config", tiny, "--resume", f"--trainer.{option}={value}"]) == 2
-    error = capsys.readouterr().err
-    assert f"trainer.{option}: " in error
-    assert f"{held} in the checkpoint" in error
 
 
 @pytest.mark.slow
@@ -51,12 +32,6 @@ def test_a_finished_run_goes_on_to_more_epochs_as_if_it_had_been_given_them_at_o
     assert all(torch.equal(found["state_dict"][name], each) for name, each in expected["state_dict"].items())
     assert yaml.safe_load((longer / "config.yaml").read_text())["trainer"]["max_epochs"] == 3
     assert is_finished(longer)
-
-
-def test_resume_refuses_to_lose_or_gain_early_stopping(run, tiny, presets, capsys):
-    preset = str(presets / "early_stopping.yaml")
-    assert main(["fit", "--config", tiny, "--config", preset, "--resume", str(run)]) == 2
-    assert "trainer.early_stopping." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -113,22 +88,6 @@ def test_an_interrupted_fit_is_resumed_in_its_folder_to_the_same_weights(run, ti
             assert times == sorted(times)
             assert times[-1] > times[0] >= 0  # to the hundredth, so that the first step may take no time
     assert all(curve[step] == whole[step] for step in curve)
-
-
-def test_a_run_that_another_process_trains_is_refused(run, capsys):
-    with locked_run(run):
-        assert main(["fit", "--resume", str(run), "--trainer.max_epochs", "3"]) == 2
-    assert "is being trained by another process" in capsys.readouterr().err
-    assert main(["fit", "--resume", str(run)]) == 0
-
-
-def test_a_cut_checkpoint_is_refused_by_name(run, capsys):
-    path = run / "checkpoints" / "best.ckpt"
-    content = path.read_bytes()
-    path.unlink()
-    path.write_bytes(content[: len(content) // 2])
-    assert main(["test"]) == 2
-    assert f"{path} can't be read" in capsys.readouterr().err
 
 
 def _killed_fit(config, step):
