@@ -1,4 +1,4 @@
-"""What is wrong on a command line or in a run folder: exit code 2, one message that names it, and nothing is changed."""
+"""What is wrong on a command line or in a run folder: exit code 2, a message that names it, and nothing is changed."""
 
 import shlex
 import shutil
@@ -93,7 +93,7 @@ RUNS = [
     (without_vocabulary, "fit --resume tiny", "No vocabulary at"),
     (of_another_encoding, TEST, "config.yaml: expected UTF-8"),
     (cut, "test", "best.ckpt can't be read"),
-    (lambda run: shutil.copy(run / "checkpoints/best.ckpt", "b.ckpt"), f"{TEST} --ckpt_path b.ckpt", "in no run folder"),
+    (lambda run: shutil.copy(run / "checkpoints/best.ckpt", "b"), f"{TEST} --ckpt_path b", "in no run folder"),
     *(
         (named_in_yaml(name), f"{command} --config tiny.yaml --config other.yaml", name)
         for name in ("run", "resume", "ckpt_path")

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from depgen.evaluation import pretrained as module
 from depgen.evaluation.pretrained import load_pretrained
 from depgen.evaluation.text.outcome import NotComputedError
-from depgen.hub import TRANSFORMERS_MISSING
 
 
 def reason(*args, **kwargs):
@@ -66,8 +64,3 @@ def test_a_hub_name_is_not_fetched_unasked(monkeypatch):
     found = reason("depgen-tests/no-such-model", "causal")
     assert found.startswith("no weights at depgen-tests/no-such-model")
     assert "hf download depgen-tests/no-such-model" in found
-
-
-def test_without_transformers_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(module, "has_transformers", lambda: False)
-    assert reason("gpt2", "causal") == TRANSFORMERS_MISSING

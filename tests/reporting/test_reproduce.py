@@ -109,20 +109,6 @@ def test_a_result_of_other_weights_than_the_runs_is_measured_again(depgen, made)
     assert depgen.verbs == ["fit", "test"]
 
 
-@pytest.mark.parametrize("verb", ["fit", "test"])
-def test_a_stop_costs_only_the_step_it_hit(depgen, project, verb):
-    change(project / "experiments/tables/toy.yaml", measures=[])
-    job = job_of("DM-Base")
-    depgen.stops_in = verb
-    with pytest.raises(UserError, match=f"{verb} was killed"):
-        reproduce.make(job)
-    assert not job.result.exists()
-    depgen.stops_in = None
-    reproduce.make(job)
-    assert depgen.verbs.count("fit") == (2 if verb == "fit" else 1)
-    assert job.result.is_file()
-
-
 def test_what_is_done_is_not_done_again_but_may_be_measured_again(depgen, made):
     before = read_result(made.result)
     assert reproduce.make_all([made]) == [f"DM-Base, small, seed 2: at hand, {made.result}"]

@@ -118,14 +118,6 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_beam_is_the_rows_where_scores_are_bounds():
-    assert not {"blimp_bound", "suites_bound"} & {*result_of("exact").settings}
-    settings = result_of("bound").settings
-    said = "lower bounds of log-likelihoods, over 3 hypotheses"
-    assert settings["blimp_bound"] == settings["suites_bound"] == said
-
-
-@pytest.mark.usefixtures("made")
 def test_settings_tell_pseudo_likelihoods_from_others_and_leave_floors_free():
     settings = {row: result_of(row).settings for row in ("exact", "bound", "pseudo")}
     for key in COMPARED:
