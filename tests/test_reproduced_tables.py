@@ -7,13 +7,12 @@ import yaml
 
 from depgen.cli import main
 from depgen.locations import below_runs
-from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
-from tests.evaluation.oracles_of_stories import in_process
 from tests.fixtures.kinds import named
 from tests.invented_similarity import write_similarity
+from tests.reporting.commands import tables_made
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +70,7 @@ TUNING = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which both tables were made, and what that printed."""
+    """A folder in which both tables were made."""
     folder = tmp_path_factory.mktemp("place")
     experiments = {
         "tables/parsed": PARSED,
@@ -81,17 +80,9 @@ def made(tmp_path_factory):
         "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "seeds": 5},
         "correlations_stories": {"corpus": STORIES, "splits": ["test"]},
     }
-    for name, content in experiments.items():
-        path = folder / "experiments" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(content))
     write_similarity(folder / "data" / "sts")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name in ("data", "cache", "runs", "results"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "run_depgen", in_process)
-        yield {name: reproduce.reproduce(name, size="small") for name in ("parsed", "tuned")}
+    with tables_made(folder, experiments, "parsed", "tuned"):
+        yield
 
 
 def job_of(table, row):
@@ -110,21 +101,6 @@ def table_of(made, name, capsys):
             row = first or row
             cells[row, kind] = rest
     return cells, [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-
-
-def test_every_row_is_made_once(made, capsys, monkeypatch):
-    rows = ("next word", "random tree", "UDGN")
-    lines = made["parsed"].splitlines()
-    assert [line for line in lines if ": done, " in line] == [
-        f"{row}, small, seed 1: done, {job_of('parsed', row).result}" for row in rows
-    ]
-    assert f"UDGN, small, seed 1: done, {job_of('tuned', 'UDGN').result}" in made["tuned"].splitlines()
-
-    monkeypatch.setattr(
-        reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} called again")
-    )
-    for table, row in (("parsed", "UDGN"), ("parsed", "next word"), ("tuned", "UDGN")):
-        assert "at hand" in reproduce.make(job_of(table, row))
 
 
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):

@@ -123,14 +123,6 @@ def test_what_is_done_is_not_done_again_but_may_be_measured_again(depgen, made):
     assert changed in reproduce.make(made)
 
 
-def test_other_generation_settings_make_other_texts(depgen, made):
-    change(Path("experiments/tables/toy.yaml"), generation={"seed": 10, "top_p": 0.9})
-    reproduce.make(dataclasses.replace(made, definition=load_definition("toy")), remeasure=True)
-    assert read_result(made.result).generation.top_p == 0.9
-    assert len([*(finished_run(made) / "texts").iterdir()]) == 2
-    assert depgen.calls == []
-
-
 @pytest.mark.slow
 def test_redo_puts_the_old_aside_and_trains_a_run_that_rows_share_once(depgen, made):
     path = Path("experiments/tables/toy.yaml")

@@ -2,17 +2,14 @@
 
 import numpy as np
 import pytest
-import yaml
 
-from depgen.cli import main
-from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare
 from depgen.reporting.jobs import Job
 from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
-from tests.evaluation.oracles_of_stories import in_process
 from tests.fixtures.kinds import named
 from tests.invented_syntax import NAMES, write_syntax
+from tests.reporting.commands import tables_made
 
 pytestmark = pytest.mark.slow
 
@@ -74,18 +71,10 @@ TABLE = {
 def made(tmp_path_factory):
     """A folder in which the table was made."""
     folder = tmp_path_factory.mktemp("place")
-    for name, content in {"tables/syntax": TABLE, **EXPERIMENTS}.items():
-        file = folder / "experiments" / f"{name}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(content if name.startswith("tables") else {**content, "small": {}}))
     write_syntax(folder / "data")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name in ("data", "cache", "runs", "results"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "run_depgen", in_process)
-        reproduce.reproduce("syntax", size="small")
-        yield folder
+    small = {name: {**each, "small": {}} for name, each in EXPERIMENTS.items()}
+    with tables_made(folder, {"tables/syntax": TABLE, **small}, "syntax"):
+        yield
 
 
 def job_of(row):
@@ -145,18 +134,3 @@ def test_exact_and_bound_scores_compare_and_pseudo_ones_do_not():
     assert reasons["bound", "suites"] is None
     assert reasons["pseudo", "blimp"] == reasons["pseudo", "suites"] == OTHER_JUDGE
     assert not [row for row, _ in reasons if row == "words"]
-
-
-@pytest.mark.usefixtures("made")
-def test_the_table_names_bounds_and_marks_none_of_another_kind(capsys):
-    assert main(["table", "syntax", "--size", "small", "--format", "markdown"]) == 0
-    text = capsys.readouterr().out
-    notes = {line[2:].partition(": ")[0]: line for line in text.splitlines() if line.startswith("- ")}
-    assert "(bound): lower bounds of log-likelihoods, over 3 hypotheses" in notes["Settings"]
-    assert "pseudo-log-likelihood" in notes["Settings"]
-    for header in ("suites", "blimp"):
-        assert f"{header} |  |  |  |  | not compared: {OTHER_JUDGE} |" in text
-    assert "100.0 % of the pairs hold <unk>" in notes["Not computed"]
-    lines = [each for each in text.splitlines() if each.startswith("| pseudo")]
-    assert lines
-    assert "*" not in "".join(lines)
