@@ -12,6 +12,7 @@ import yaml
 
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.cli import main
+from tests.fixtures.kinds import named
 
 END = "<|endoftext|>"
 
@@ -69,17 +70,10 @@ def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str =
     """The folder of a run of a UDGN of a few thousand parameters, trained for some steps, under `folder`."""
     settings = {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {
-            "class_path": "depgen.models.udgn.UDGN",
-            "init_args": {"width": 16, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1},
-        },
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {
-                "corpus": corpus,
-                "vocabulary": {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}},
-            },
-        },
+        "model": named("models.udgn.UDGN", width=16, layers=1, attention_heads=2, head_size=4, parser_layers=1),
+        "data": named(
+            "data.text.TextData", corpus=corpus, vocabulary=named("data.vocabulary.WordVocabulary", masks=True)
+        ),
     }
     return _trained(folder, settings, experiment)
 
@@ -110,18 +104,18 @@ def without_reading(run: Path) -> None:
 def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str = "gpt2", graphs: bool = False) -> Path:
     """The folder of a run of a GPT-2, or GiLT with `graphs`, of a few thousand parameters over pieces it learns."""
     sizes = {"layers": 2, "width": 16, "attention_heads": 2, "max_length": 256, "dropout": 0.1}
-    backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": sizes}
-    vocabulary = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 300}}
+    backbone = named("backbones.pretrained.PretrainedTransformer", **sizes)
+    vocabulary = named("data.vocabulary.SubwordPieces", size=300)
     data = {"corpus": corpus, "vocabulary": vocabulary}
-    model = {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": backbone}}
+    model = named("models.causal_lm.CausalLM", backbone=backbone)
     if graphs:
         options = {"backbone": backbone, "feature_size": 4, "beam_size": 2, "tape_layers": 1}
-        model = {"class_path": "depgen.models.gilt.GiLT", "init_args": options}
+        model = named("models.gilt.GiLT", **options)
         data["annotator"] = {"class_path": "depgen.annotation.controls.LeftChain"}
     settings = {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
         "model": model,
-        "data": {"class_path": "depgen.data.text.TextData", "init_args": data},
+        "data": named("data.text.TextData", **data),
     }
     return _trained(folder, settings, experiment)
 

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 
 
 class Shelf:
-    """The same documents in every split, or others in the test split."""
+    """The same documents in every split, or others in validation or the test split."""
 
-    name = "shelf"
     published: Mapping = {}
 
-    def __init__(self, documents, *, test=None):
-        self._documents = {"test": documents if test is None else test}
-        self._others = documents
+    def __init__(self, documents, *, valid=None, test=None, name="shelf"):
+        others = {"valid": valid, "test": test}
+        self._documents = {split: documents if other is None else other for split, other in others.items()}
+        self._documents["train"], self.name = documents, name
 
     def documents(self, split):
-        yield from self._documents.get(split, self._others)
+        yield from self._documents[split]
 
     def fingerprint(self, split):
         return hashlib.sha256(repr((split, list(self.documents(split)))).encode()).hexdigest()

@@ -7,7 +7,7 @@ import pytest
 
 import depgen
 
-HEAVY = ("torch", "lightning", "numpy", "transformers", "datasets", "pandas", "jsonargparse", "spacy")
+HEAVY = ("torch", "lightning", "numpy", "transformers", "datasets", "pandas", "jsonargparse", "spacy", "yaml")
 
 
 def modules_after(code):

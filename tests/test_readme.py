@@ -28,6 +28,7 @@ from depgen.data.vocabulary import WordVocabulary
 from depgen.evaluation.minimal_pairs import read_pairs
 from depgen.reporting.table import load_definition
 from depgen.trees.conllu import read_conllu
+from tests.fixtures.kinds import named
 from tests.invented_data import write_corpora
 from tests.invented_models import write_bert
 from tests.invented_similarity import write_similarity
@@ -241,10 +242,7 @@ def settings_of_mine(model: dict[str, Any]) -> dict[str, Any]:
     settings = yaml.safe_load(MINE)
     settings["trainer"] = {"max_epochs": 2, "accelerator": "cpu"}
     settings["model"] = {**model, "init_args": {**model.get("init_args", {}), **settings["model"]["init_args"]}}
-    stories = {
-        "class_path": "depgen.data.generated.GeneratedLanguage",
-        "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-    }
+    stories = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
     settings["data"]["init_args"] |= {
         "corpus": stories,
         "annotator": {"class_path": "depgen.annotation.controls.GoldTrees"},

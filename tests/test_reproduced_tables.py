@@ -2,42 +2,32 @@
 
 import json
 
-import numpy as np
 import pytest
 import yaml
 
 from depgen.cli import main
 from depgen.locations import below_runs
-from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
-from tests.evaluation.oracles_of_stories import in_process
+from tests.fixtures.kinds import named
 from tests.invented_similarity import write_similarity
+from tests.reporting.commands import tables_made
 
 pytestmark = pytest.mark.slow
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
 SYSTEM = {"evaluation_masks": 1, "width": 16, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
-WORDS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
+WORDS = named("data.vocabulary.WordVocabulary", masks=True)
 TRAINED = {
     "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-    "model": {"class_path": "depgen.models.udgn.UDGN", "init_args": SYSTEM},
-    "data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": STORIES, "vocabulary": WORDS}},
+    "model": named("models.udgn.UDGN", **SYSTEM),
+    "data": named("data.text.TextData", corpus=STORIES, vocabulary=WORDS),
 }
 TUNED = {
     "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-    "model": {
-        "class_path": "depgen.models.finetuned.SentenceSimilarity",
-        "init_args": {"finetune": "frozen_parser"},
-    },
-    "data": {
-        "class_path": "depgen.data.tasks.TaskData",
-        "init_args": {"encoder": "udgn", "corpus": {"class_path": "depgen.data.tasks.SimilarityTasks"}},
-    },
+    "model": named("models.finetuned.SentenceSimilarity", finetune="frozen_parser"),
+    "data": named("data.tasks.TaskData", encoder="udgn", corpus={"class_path": "depgen.data.tasks.SimilarityTasks"}),
 }
 MEASURES = [f"{kind}_{decoding}" for decoding in ("tree", "argmax") for kind in ("dda", "uda")]
 
@@ -54,10 +44,7 @@ PARSED = {
     "parsing": "parsing_stories",
     "measures": [
         "depgen.reporting.measures.parses.Trees",
-        {
-            "class_path": "depgen.reporting.measures.parses.Correlations",
-            "init_args": {"treebank": "correlations_stories"},
-        },
+        named("reporting.measures.parses.Correlations", treebank="correlations_stories"),
     ],
     "columns": [
         *(column(key, test="paired_bootstrap", weights="parsed_words") for key in MEASURES),
@@ -83,7 +70,7 @@ TUNING = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which both tables were made, and what that printed."""
+    """A folder in which both tables were made."""
     folder = tmp_path_factory.mktemp("place")
     experiments = {
         "tables/parsed": PARSED,
@@ -93,17 +80,9 @@ def made(tmp_path_factory):
         "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "seeds": 5},
         "correlations_stories": {"corpus": STORIES, "splits": ["test"]},
     }
-    for name, content in experiments.items():
-        path = folder / "experiments" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(content))
     write_similarity(folder / "data" / "sts")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name in ("data", "cache", "runs", "results"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "run_depgen", in_process)
-        yield {name: reproduce.reproduce(name, size="small") for name in ("parsed", "tuned")}
+    with tables_made(folder, experiments, "parsed", "tuned"):
+        yield
 
 
 def job_of(table, row):
@@ -122,21 +101,6 @@ def table_of(made, name, capsys):
             row = first or row
             cells[row, kind] = rest
     return cells, [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-
-
-def test_every_row_is_made_once(made, capsys, monkeypatch):
-    rows = ("next word", "random tree", "UDGN")
-    lines = made["parsed"].splitlines()
-    assert [line for line in lines if ": done, " in line] == [
-        f"{row}, small, seed 1: done, {job_of('parsed', row).result}" for row in rows
-    ]
-    assert f"UDGN, small, seed 1: done, {job_of('tuned', 'UDGN').result}" in made["tuned"].splitlines()
-
-    monkeypatch.setattr(
-        reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} called again")
-    )
-    for table, row in (("parsed", "UDGN"), ("parsed", "next word"), ("tuned", "UDGN")):
-        assert "at hand" in reproduce.make(job_of(table, row))
 
 
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
@@ -158,15 +122,6 @@ def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
     assert "dda_tree, uda_tree, dda_argmax, uda_argmax: generated, train+test, 40 sentences" in judge
     (missing,) = [note for note in notes if note.startswith("Not computed")]
     assert "(next word, random tree): a rule gives heads and nothing else" in missing
-
-
-def test_sentences_weighed_by_their_words_give_the_figure(made):
-    for row in ("UDGN", "next word", "random tree"):
-        result = read_result(job_of("parsed", row).result)
-        words = result.scores("parsed_words")
-        for key in MEASURES:
-            scores = result.scores(key)
-            assert np.average(scores, weights=words) == pytest.approx(result.metrics[key])
 
 
 def test_a_system_is_fine_tuned_from_the_run_of_its_row(made, capsys):

@@ -6,15 +6,13 @@ import yaml
 from depgen.annotation.annotate import annotate
 from depgen.cli import main
 from depgen.data.experiment import data_of
+from tests.fixtures.kinds import named
 
 
 def experiment(folder, data, annotator):
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text("a <unk> of N\nyes\n")
-    corpus = {
-        "class_path": "depgen.data.corpora.TextLines",
-        "init_args": {"folder": str(folder), "name": "lines", "steps": []},
-    }
+    corpus = named("data.corpora.TextLines", folder=str(folder), name="lines", steps=[])
     path = folder / "experiment.yaml"
     arguments = {"corpus": corpus, "annotator": annotator}
     path.write_text(yaml.safe_dump({"data": {"class_path": data, "init_args": arguments}}))
@@ -32,18 +30,12 @@ def test_the_splits_with_trees_are_annotated_once(data, tmp_path, monkeypatch):
     assert annotate(path).count("already there") == 2
 
 
-def test_a_limit_on_training_documents_is_one_of_the_verbs_options(tmp_path, monkeypatch, capsys):
+def test_limits_of_the_verb_and_of_the_experiment_hold(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.controls.LeftChain"})
     assert main(["annotate", "--config", str(path), "--max_documents", "1"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("lines train: 1 documents, ")
-    assert second.startswith("lines valid: 2 documents, ")
-
-
-def test_the_experiments_own_limit_holds(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.controls.LeftChain"})
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in said] == ["lines train: 1 documents", "lines valid: 2 documents"]
     content = yaml.safe_load(path.read_text())
     content["data"]["init_args"]["max_documents"] = 1
     path.write_text(yaml.safe_dump(content))

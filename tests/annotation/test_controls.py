@@ -23,7 +23,6 @@ from depgen.annotation.controls import (
     random_heads,
     random_tree,
 )
-from depgen.errors import UserError
 from depgen.trees.binarization import binary_dependencies, depths
 from depgen.trees.constituency import check_constituents, left_branching, right_branching
 from depgen.trees.sentence import Sentence
@@ -101,12 +100,6 @@ def test_gold_trees_are_kept():
     tree = Sentence(("she", "sang"), (2, 0), ("nsubj", "root"))
     bare = Sentence(("she", "sang"), (2, 0))
     assert GoldTrees().annotate([tree, bare]) == [tree, Sentence(("she", "sang"), (2, 0), ("_", "_"))]
-
-
-def test_gold_trees_of_a_corpus_without_any_are_refused():
-    message = r"sentence 2: .* has none: 'she sang'.*1 of the 2.*WithTreesOnly.*SpacyAnnotator"
-    with pytest.raises(UserError, match=message):
-        GoldTrees().annotate([Sentence(("hi",), (0,)), Sentence(("she", "sang"))])
 
 
 def test_all_implement_the_protocol_with_fingerprints_of_their_own():

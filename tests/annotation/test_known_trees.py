@@ -8,29 +8,20 @@ from depgen.data.text import TextData
 from depgen.errors import UserError
 from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Document, Sentence
+from tests.shelves import Shelf
 
 RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
 BARE = Sentence(("figures", "fall"), (2, 0))
 NEW = Sentence(("stocks", "fall"))
 
 
-class Shelf:
-    """A corpus in memory."""
-
-    name = "shelf"
-
-    def __init__(self, **splits):
-        self.splits = splits
-        self.published = {}
-
-    def documents(self, split):
-        return iter([Document(tuple(self.splits.get(split, ())), split)])
-
-    def fingerprint(self, split):
-        return str(self.splits.get(split))
+def shelf(**splits):
+    """A corpus of a document of sentences in each split."""
+    documents = {split: [Document(tuple(splits.get(split, ())), split)] for split in ("train", "valid", "test")}
+    return Shelf(documents.pop("train"), **documents)
 
 
-TREEBANK = Shelf(train=[RIGHT], valid=[BARE], test=[Sentence(RIGHT.words, (0, 1), ("root", "dep"))])
+TREEBANK = shelf(train=[RIGHT], valid=[BARE], test=[Sentence(RIGHT.words, (0, 1), ("root", "dep"))])
 
 
 def test_known_sentences_get_the_treebanks_trees_and_others_are_parsed():
@@ -57,7 +48,7 @@ def test_unknown_sentences_can_be_left_without_a_tree():
         ((-1, -1), ("_", "_")), ((2, 0), ("amod", "root")),
     ]  # fmt: skip
     assert annotator.leaves_out
-    assert KnownTrees(Shelf(), annotator).leaves_out
+    assert KnownTrees(shelf(), annotator).leaves_out
     assert not KnownTrees(TREEBANK, LeftChain()).leaves_out
     assert not LeftChain().leaves_out
     assert annotator.scheme == "shelf, its own trees; other sentences: no trees"
@@ -66,13 +57,13 @@ def test_unknown_sentences_can_be_left_without_a_tree():
 
 def test_a_treebank_without_trees_is_refused():
     with pytest.raises(UserError, match="train of shelf: expected heads"):
-        KnownTrees(Shelf(train=[NEW])).annotate([RIGHT])
+        KnownTrees(shelf(train=[NEW])).annotate([RIGHT])
 
 
 def test_the_fingerprint_follows_treebank_splits_and_the_other_annotator():
     annotators = [
         KnownTrees(TREEBANK), KnownTrees(TREEBANK, LeftChain()), KnownTrees(TREEBANK, leave_unknown=True),
-        KnownTrees(Shelf(train=[BARE])),
+        KnownTrees(shelf(train=[BARE])),
     ]  # fmt: skip
     assert len({annotator.fingerprint() for annotator in annotators}) == 4
 
@@ -80,8 +71,8 @@ def test_the_fingerprint_follows_treebank_splits_and_the_other_annotator():
 def test_the_log_says_how_many_words_are_in_trees(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     known, unknown = RIGHT, NEW
-    corpus = Shelf(train=[unknown, known, unknown], valid=[unknown])
-    data = TextData(corpus, annotator=KnownTrees(Shelf(train=[known]), leave_unknown=True))
+    corpus = shelf(train=[unknown, known, unknown], valid=[unknown])
+    data = TextData(corpus, annotator=KnownTrees(shelf(train=[known]), leave_unknown=True))
     with caplog.at_level(logging.INFO):
         data.split("train"), data.split("valid")
     scheme = "shelf, its own trees; other sentences: no trees"
@@ -93,6 +84,6 @@ def test_the_log_says_how_many_words_are_in_trees(tmp_path, monkeypatch, caplog)
 
 def test_a_treebank_that_has_no_sentence_of_the_training_text_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
-    data = TextData(Shelf(train=[NEW, BARE]), annotator=KnownTrees(Shelf(train=[RIGHT]), leave_unknown=True))
+    data = TextData(shelf(train=[NEW, BARE]), annotator=KnownTrees(shelf(train=[RIGHT]), leave_unknown=True))
     with pytest.raises(UserError, match=r"shelf, train: expected trees, found none in its 2 sentences .*same form"):
         data.split("train")

@@ -41,14 +41,6 @@ def test_a_parser_and_a_run_exclude_each_other(own_cache, toy_parsers, tmp_path,
         assert f"--parser can't be combined with {option[0]}" in capsys.readouterr().err
 
 
-def test_what_is_no_parser_is_refused(own_cache, tmp_path, capsys):
-    (tmp_path / "a.txt").write_text("dogs\n")
-    others = ((str(tmp_path / "a.txt"), "found a file"), (str(tmp_path), "found a folder without them"))
-    for name, message in (("nowhere", "No parser 'nowhere'"), *others):
-        assert main(["parse", "--parser", name, "--input", str(tmp_path / "a.txt")]) == 2
-        assert message in capsys.readouterr().err
-
-
 def test_an_annotator_goes_by_the_kind_of_the_folder(own_cache, toy_parsers):
     assert isinstance(parser_named("toy"), SpacyAnnotator)
     assert isinstance(parser_named("toy_supar"), SuparAnnotator)

@@ -6,17 +6,20 @@ from pathlib import Path
 import pytest
 
 from depgen.annotation.annotate import annotate
+from depgen.annotation.annotator import parser_named
+from depgen.annotation.controls import GoldTrees
 from depgen.annotation.spacy import SpacyAnnotator
 from depgen.annotation.supar import SuparAnnotator, SuparGraphAnnotator
 from depgen.annotation.training import train_parser, with_placeholders
 from depgen.data.corpora import ConlluTreebank, TextLines
 from depgen.errors import UserError
+from depgen.trees.annotator import check_words
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
 
 LINES = dict.fromkeys(("train", "valid", "test"), "lines.txt")
-ONE = [Sentence(("Go",))]
+ONE, GONE = [Sentence(("Go",))], Sentence(("gone",), (0,))
 
 
 @pytest.fixture
@@ -30,6 +33,9 @@ def folder(tmp_path, monkeypatch):
         "corpus": {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "."}}}}}))  # fmt: skip
     (tmp_path / "parsers/broken").mkdir(parents=True)
     (tmp_path / "parsers/broken/parser.json").write_text("[1]")
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
     return tmp_path
 
 
@@ -54,6 +60,12 @@ def treebank(name):
         (SpacyAnnotator("xx_core_news_sm").fingerprint, "installed package.*python -m spacy download"),
         (lambda: SpacyAnnotator("parsers").annotate(ONE), "No parser 'parsers'"),
         (lambda: SpacyAnnotator("./parsers").annotate(ONE), "expected a spaCy pipeline; spaCy says"),
+        (lambda: SpacyAnnotator("./blank").annotate(ONE), r"spaCy pipeline with the component parser, found \[\]"),
+        (lambda: check_words([ONE[0], Sentence(())]), "sentence 2: expected words to parse, found none"),
+        (lambda: check_words([Sentence(("a", " ", "b"))]), "sentence 1: .*found ' ' as word 2: 'a   b'"),
+        (lambda: parser_named("lines.txt"), "found a file"),
+        (lambda: parser_named("."), "found a folder without them"),
+        (lambda: GoldTrees().annotate([GONE, *ONE]), r"sentence 2: .* has none: 'Go'.*1 of the 2.*WithTreesOnly"),
         (lambda: annotate(Path("bare.yaml")), "names no annotator"),
         (annotate, "--config, or a parser to train by --train"),
         (lambda: annotate(train=Path("bare.yaml")), "bare.yaml: "),

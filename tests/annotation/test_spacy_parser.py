@@ -5,8 +5,6 @@ import pickle
 import pytest
 
 from depgen.annotation.spacy import SpacyAnnotator
-from depgen.errors import UserError
-from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests.annotation.conftest import toy_sentences
@@ -53,13 +51,6 @@ def test_the_trees_do_not_depend_on_the_batch(annotator):
     assert annotator.annotate(sentences)[:5] == one_by_one
 
 
-def test_empty_sentences_and_words_are_refused():
-    with pytest.raises(UserError, match="sentence 2: expected words to parse, found none"):
-        check_words([Sentence(("a",)), Sentence(())])
-    with pytest.raises(UserError, match="sentence 1: expected words to parse, found ' ' as word 2: 'a   b'"):
-        check_words([Sentence(("a", " ", "b"))])
-
-
 def test_the_fingerprint_follows_the_files_but_not_the_scores(annotator, own_cache):
     digest = annotator.fingerprint()
     assert SpacyAnnotator("toy", batch_size=7).fingerprint() == digest
@@ -81,11 +72,3 @@ def test_a_used_annotator_can_be_sent_to_another_process(annotator):
     trees = annotator.annotate([sentence])
     assert len(pickle.dumps(annotator)) < 2000
     assert pickle.loads(pickle.dumps(annotator)).annotate([sentence]) == trees
-
-
-def test_a_pipeline_without_a_parser_is_refused(tmp_path):
-    import spacy
-
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(UserError, match=r"expected a spaCy pipeline with the component parser, found \[\]"):
-        SpacyAnnotator(str(tmp_path / "blank")).annotate([Sentence(("a",))])

@@ -47,27 +47,27 @@ def treebank(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory, treebank):
-    """The cache's folder, and what is printed of a parser named `brackets` there."""
+def trained(tmp_path_factory, treebank):
+    """The cache's folder with a parser named `brackets`."""
     folder = tmp_path_factory.mktemp("cache")
     training = tiny_supar(structure="constituency", steps=60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(folder))
-        return folder, train_parser(treebank, "brackets", training)
+        train_parser(treebank, "brackets", training)
+    return folder
 
 
 @pytest.fixture
-def annotator(report, monkeypatch):
-    monkeypatch.setenv("DEPGEN_CACHE", str(report[0]))
+def annotator(trained, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(trained))
     return SuparConstituencyAnnotator("brackets")
 
 
 @pytest.mark.slow
-def test_it_learns_the_toy_treebank_and_its_constituents_are_read_back(annotator, report, treebank):
-    scores = json.loads((report[0] / "parsers/brackets/scores.json").read_text())
+def test_it_learns_the_toy_treebank_and_its_constituents_are_read_back(annotator, trained, treebank):
+    scores = json.loads((trained / "parsers/brackets/scores.json").read_text())
     assert scores["scheme"] == "Toy, SuPar CRF constituency"
     assert scores["test"]["labelled_f1"] >= 95
-    assert f"labelled F1 {scores['test']['labelled_f1']:.2f} " in report[1]
     gold = [sentence for document in treebank.documents("test") for sentence in document.sentences]
     found = annotator.annotate([replace(sentence, spans=None) for sentence in gold])
     assert sum(own == sentence for own, sentence in zip(found, gold, strict=True)) >= 9

@@ -62,31 +62,27 @@ def graph_treebank(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory, graph_treebank):
-    """The cache's folder, and what is printed of a graph parser named `graphs` there."""
+def trained(tmp_path_factory, graph_treebank):
+    """The cache's folder with a graph parser named `graphs`."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(folder))
-        text = train_parser(graph_treebank, "graphs", tiny_graphs(steps=120))
-    return folder, text
+        train_parser(graph_treebank, "graphs", tiny_graphs(steps=120))
+    return folder
 
 
 @pytest.fixture
-def graphs(report, monkeypatch):
-    monkeypatch.setenv("DEPGEN_CACHE", str(report[0]))
+def graphs(trained, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(trained))
     return SuparGraphAnnotator("graphs")
 
 
 @pytest.mark.slow
-def test_it_learns_the_toy_treebank_and_reports_it(graphs, report):
-    scores = json.loads((report[0] / "parsers/graphs/scores.json").read_text())
+def test_it_learns_the_toy_treebank(trained):
+    scores = json.loads((trained / "parsers/graphs/scores.json").read_text())
     assert scores["scheme"] == "Toy graphs, SuPar biaffine graph"
     assert scores["test"]["labelled_f1"] >= 95
     assert scores["test"]["sentences"] == 10
-    f1 = scores["test"]["unlabelled_f1"], scores["test"]["labelled_f1"]
-    assert f"unlabelled F1 {f1[0]:.2f} " in report[1]
-    assert f"labelled F1 {f1[1]:.2f} " in report[1]
-    assert f"{scores['test']['words_per_second']:,.0f} words/s" in report[1]
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import best_checkpoint
 from tests.backbones.conftest import VOCABULARY, words
+from tests.fixtures.kinds import named
 from tests.invented_models import configured, write_gpt2_run, write_udgn_run
 
 ARCHITECTURES = {
@@ -223,10 +224,7 @@ def test_weights_that_do_not_fit_their_configuration_are_refused(folder, tmp_pat
 
 # -- begun from a run -------------------------------------------------------------------------------------------------
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,7 @@ from tests.fixtures.kinds import EXPERIMENTS, named, text
 
 pytestmark = pytest.mark.slow
 
-ONE_LAYER = {
-    "class_path": "depgen.backbones.transformer.Transformer",
-    "init_args": {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8, "dropout": 0.0},
-}
+ONE_LAYER = named("backbones.transformer.Transformer", layers=1, width=8, attention_heads=2, feedforward=8, dropout=0.0)
 
 
 FEW_STORIES = named("data.generated.GeneratedLanguage", train=4, valid=2, test=2, sentences=[5, 5])

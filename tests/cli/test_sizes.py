@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 from depgen.cli import main
 from depgen.cli.requests import Request
-from depgen.errors import UserError
 from depgen.training.experiment import Experiment
 
 ROOT = Path(__file__).parents[2]
@@ -30,11 +28,6 @@ def test_an_experiment_is_replaced_by_its_values_and_its_size_is_part_of_the_run
     assert Request.of("fit", ["--config", GOLD, "--name", "mine"]).place(2) == "mine"
 
 
-def test_a_size_needs_an_experiment():
-    with pytest.raises(UserError, match=r"--size small: .*--config"):
-        Request.of("test", ["--size", "small", "--run", "x"])
-
-
 def test_depgen_fit_resolves_what_the_experiment_says(capsys):
     """A row of a table: a whole class by an option, over all files."""
     block = {"class_path": "depgen.annotation.controls.RandomTree", "init_args": {"seed": 3}}
@@ -45,8 +38,3 @@ def test_depgen_fit_resolves_what_the_experiment_says(capsys):
     assert (arguments["window"], arguments["backbone"]["init_args"]["width"]) == (2, 128)
     assert found["data"]["init_args"]["annotator"] == block
     assert found["trainer"]["max_epochs"] == experiment.settings["trainer"]["max_epochs"] == 4
-
-
-def test_a_size_that_is_not_there_ends_in_a_message(capsys):
-    assert main(["fit", "--config", str(ROOT / "experiments/transformer_controlled.yaml"), "--size", "small"]) == 2
-    assert "transformer_controlled.yaml has no size 'small'" in capsys.readouterr().err

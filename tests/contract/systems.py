@@ -34,6 +34,7 @@ from depgen.models.structformer import StructFormer
 from depgen.models.tg import TransformerGrammar
 from depgen.models.udgn import UDGN
 from depgen.training.tree_regularization import TreeRegularization
+from tests.fixtures.kinds import named
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS
 from tests.models.labelled_trees import LABELS, all_trees
@@ -85,10 +86,7 @@ BOTH_SIDES = partial(
 WINDOW = {"attention": QueryKeyAttention, "window": 3}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
-GPT2_BLOCK = {
-    "class_path": "depgen.backbones.pretrained.PretrainedTransformer",
-    "init_args": {"layers": 2, "width": 8, "attention_heads": 2, "max_length": 40},
-}
+GPT2_BLOCK = named("backbones.pretrained.PretrainedTransformer", layers=2, width=8, attention_heads=2, max_length=40)
 GPT2_OF_PROMPTS = json.dumps(
     {"_class_path": "depgen.models.causal_lm.CausalLM", "vocabulary_size": VOCABULARY, "backbone": GPT2_BLOCK}
 )

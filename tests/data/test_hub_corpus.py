@@ -18,6 +18,7 @@ from depgen.data.steps import Lowercase
 from depgen.errors import MissingDataError, UserError
 from depgen.trees.conllu import write_conllu
 from tests.data.test_formats import ARTICLES
+from tests.fixtures.kinds import named
 
 STORIES = GeneratedLanguage(train=12, valid=3, test=3, sentences=(5, 5))
 THEIRS = {"train": "train", "valid": "validation", "test": "test"}
@@ -226,25 +227,18 @@ def test_folders_that_are_not_whole(corpora):
 
 
 def experiment(path, **corpus):
-    gold = {"class_path": "depgen.annotation.controls.GoldTrees", "init_args": {"scheme": "gold"}}
+    gold = named("annotation.controls.GoldTrees", scheme="gold")
     backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
     content = {
         "seed_everything": 1,
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {
-            "class_path": "depgen.models.causal_lm.CausalLM",
-            "init_args": {
-                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
-                "optimizer": {"class_path": "torch.optim.AdamW", "init_args": {"lr": 1e-3}},
-            },
-        },
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {
-                "corpus": {"class_path": "depgen.data.hub_corpus.HubCorpus", "init_args": corpus}, "annotator": gold,
-            },
-        },
-    }  # fmt: skip
+        "model": named(
+            "models.causal_lm.CausalLM",
+            backbone=named("backbones.transformer.Transformer", **backbone),
+            optimizer=named("torch.optim.AdamW", lr=0.001),
+        ),
+        "data": named("data.text.TextData", corpus=named("data.hub_corpus.HubCorpus", **corpus), annotator=gold),
+    }
     path.write_text(yaml.safe_dump(content))
     return str(path)
 

@@ -26,27 +26,21 @@ from depgen.data.text import TextData
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.corpus_sizes import CorpusOptions, corpus_sizes
 from depgen.training.runs import read_record
+from tests.fixtures.kinds import named
 from tests.invented_data import write_corpora
 
 EXPERIMENT = {
     "seed_everything": 1,
     "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-    "model": {
-        "class_path": "depgen.models.causal_lm.CausalLM",
-        "init_args": {
-            "backbone": {
-                "class_path": "depgen.backbones.awd_lstm.AWDLSTM",
-                "init_args": {"layers": 1, "embedding_size": 8, "hidden_size": 8},
-            }
-        },
-    },
-    "data": {
-        "class_path": "depgen.data.text.TextData",
-        "init_args": {
-            "corpus": {"class_path": "depgen.data.corpora.RocStories"},
-            "annotator": {"class_path": "depgen.annotation.controls.LeftChain"},
-        },
-    },
+    "model": named(
+        "models.causal_lm.CausalLM",
+        backbone=named("backbones.awd_lstm.AWDLSTM", layers=1, embedding_size=8, hidden_size=8),
+    ),
+    "data": named(
+        "data.text.TextData",
+        corpus={"class_path": "depgen.data.corpora.RocStories"},
+        annotator={"class_path": "depgen.annotation.controls.LeftChain"},
+    ),
 }
 
 
@@ -94,12 +88,9 @@ def test_a_run_keeps_what_it_is_trained_on(run):
 
 
 def test_trees_are_those_that_the_system_learns_from(run, tmp_path):
-    backbone = {
-        "class_path": "depgen.backbones.transformer.Transformer",
-        "init_args": {"layers": 2, "width": 8, "attention_heads": 1, "feedforward": 8},
-    }
+    backbone = named("backbones.transformer.Transformer", layers=2, width=8, attention_heads=1, feedforward=8)
     arguments = {"backbone": backbone, "dependency_modeling_share": 0.5}
-    settings = {**EXPERIMENT, "model": {"class_path": "depgen.models.dmlm.DMLM", "init_args": arguments}}
+    settings = {**EXPERIMENT, "model": named("models.dmlm.DMLM", **arguments)}
     settings["trainer"] = {**EXPERIMENT["trainer"], "max_epochs": 2}
     (tmp_path / "dmlm.yaml").write_text(yaml.safe_dump(settings))
     assert main(["fit", "--config", str(tmp_path / "dmlm.yaml")]) == 0

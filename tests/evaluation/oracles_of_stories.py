@@ -8,6 +8,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.generated import GeneratedLanguage
+from tests.fixtures.kinds import named
 
 SIZES = {"train": 200, "valid": 30, "test": 60, "sentences": [5, 5]}
 STORIES = GeneratedLanguage(**SIZES)
@@ -29,13 +30,14 @@ def texts(corpus: GeneratedLanguage, split: str) -> list[str]:
 def write_experiment(path: Path) -> Path:
     """An oracle's experiment of a few seconds."""
     off = dict.fromkeys(("embedding", "input", "hidden", "output", "weight"), 0.0)
-    backbone = {
-        "class_path": "depgen.backbones.awd_lstm.AWDLSTM",
-        "init_args": {
-            "layers": 1, "embedding_size": 48, "hidden_size": 48, **{f"{k}_dropout": v for k, v in off.items()}
-        },
-    }  # fmt: skip
-    stop = {"class_path": "depgen.training.phases.PhaseEarlyStopping", "init_args": {"patience": 1}}
+    backbone = named(
+        "backbones.awd_lstm.AWDLSTM",
+        layers=1,
+        embedding_size=48,
+        hidden_size=48,
+        **{f"{k}_dropout": v for k, v in off.items()},
+    )
+    stop = named("training.phases.PhaseEarlyStopping", patience=1)
     settings = {
         "seed_everything": 3,
         "trainer": {
@@ -45,20 +47,10 @@ def write_experiment(path: Path) -> Path:
             "gradient_clip_val": 10.0,
             "callbacks": [stop],
         },
-        "model": {
-            "class_path": "depgen.models.causal_lm.CausalLM",
-            "init_args": {
-                "backbone": backbone,
-                "optimizer": {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.01}},
-            },
-        },
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {
-                "corpus": {"class_path": "depgen.data.generated.GeneratedLanguage", "init_args": SIZES},
-                "tokens_per_batch": 512,
-            },
-        },
+        "model": named("models.causal_lm.CausalLM", backbone=backbone, optimizer=named("torch.optim.Adam", lr=0.01)),
+        "data": named(
+            "data.text.TextData", corpus=named("data.generated.GeneratedLanguage", **SIZES), tokens_per_batch=512
+        ),
     }
     path.write_text(yaml.safe_dump(settings))
     return path

@@ -24,6 +24,7 @@ from depgen.evaluation.parsing import constituents_over_words
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.trees.constituency import bracketing_of_distances
+from tests.fixtures.kinds import named
 from tests.vocabularies import documents_of
 
 TREES = """
@@ -167,25 +168,19 @@ def test_floors_repeat_and_cut_by_the_same_rule():
 # -- predict ------------------------------------------------------------------------------------------------------
 
 
-CORPUS = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 12, "valid": 4, "test": 5, "sentences": [5, 5]},
-}
+CORPUS = named("data.generated.GeneratedLanguage", train=12, valid=4, test=5, sentences=[5, 5])
 
 
 def experiment(data, backbone):
     options = {"corpus": CORPUS, **({"columns": 2} if data.endswith("StreamData") else {})}
     return {
         "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
-        "model": {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": backbone}},
+        "model": named("models.causal_lm.CausalLM", backbone=backbone),
         "data": {"class_path": data, "init_args": options},
     }
 
 
-PRPN = {
-    "class_path": "depgen.backbones.prpn.PRPN",
-    "init_args": {"embedding_size": 8, "hidden_size": 8, "slots": 3, "lookback": 2},
-}
+PRPN = named("backbones.prpn.PRPN", embedding_size=8, hidden_size=8, slots=3, lookback=2)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ arrangements against reading each by itself."""
 import itertools
 import json
 import math
-import types
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations, product
@@ -43,25 +42,14 @@ from depgen.models.dclm import (
     NoContext,
 )
 from depgen.trees.sentence import Document, Sentence
+from tests.fixtures.kinds import named
+from tests.shelves import Shelf
 
 
-class Listed:
-    """Documents of a list, of which every split is the same."""
-
-    published = types.MappingProxyType({})
-
-    def __init__(self, documents, name="listed"):
-        self.name = name
-        self._documents = [
-            Document(tuple(Sentence(tuple(words.split())) for words in sentences), f"d{place}")
-            for place, sentences in enumerate(documents)
-        ]
-
-    def documents(self, split):
-        return iter(self._documents)
-
-    def fingerprint(self, split):
-        return self.name
+def listed(documents, name="listed"):
+    """A corpus of documents of sentences as strings, the same in every split."""
+    sentences = ([Sentence(tuple(words.split())) for words in each] for each in documents)
+    return Shelf([Document(tuple(each), f"d{place}") for place, each in enumerate(sentences)], name=name)
 
 
 class Toy(LanguageModel):
@@ -90,7 +78,7 @@ def blind(document):
 
 # -- questions ---------------------------------------------------------------------------------------------------------
 
-STORIES = Listed([[f"{story} {place}" for place in range(4)] for story in ("a", "b", "c", "d")])
+STORIES = listed([[f"{story} {place}" for place in range(4)] for story in ("a", "b", "c", "d")])
 
 
 def generator(seed=0):
@@ -124,7 +112,7 @@ def test_insertion_asks_for_every_place_of_every_sentence(sentences):
 
 
 def test_the_same_text_is_the_same_order():
-    corpus = Listed([["x", "x", "y"]])
+    corpus = listed([["x", "x", "y"]])
     (order,) = trials(CoherenceOptions(shuffles=50), corpus)
     assert [each.words for each in order.sentences] == [("x",), ("y",)]
     assert sorted(map(tuple, order.orders)) == [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
@@ -146,7 +134,7 @@ def test_endings_are_those_of_other_documents():
             assert other[3][0] in set("abcd") - {story}
             assert other[3][1:] == " 3"
         assert len({other[3] for _, other in texts(trial)}) == 2
-    same = Listed([["a", "end"], ["b", "end"], ["c", "fin"]])
+    same = listed([["a", "end"], ["b", "end"], ["c", "fin"]])
     assert [texts(trial)[0][1][1] for trial in trials(CoherenceOptions(task="ending", distractors=1), same)] == [
         "fin", "fin", "end",
     ]  # fmt: skip
@@ -169,19 +157,19 @@ def test_draws_depend_on_the_seed_and_the_corpus_alone(task):
 
 def test_long_documents_are_cut_into_pieces_of_like_length():
     words = [f"w{place}" for place in range(11)]
-    found = trials(CoherenceOptions(sentences=4, shuffles=1), Listed([words, words[:4], words[:1]]))
+    found = trials(CoherenceOptions(sentences=4, shuffles=1), listed([words, words[:4], words[:1]]))
     assert [trial.name for trial in found] == ["d0:1", "d0:2", "d0:3", "d1", "d2"]
     assert [trial.document for trial in found] == ["d0", "d0", "d0", "d1", "d2"]
     assert [texts(trial)[0][0] for trial in found] == [words[:4], words[4:8], words[8:], words[:4], words[:1]]
 
 
 def test_what_has_no_order_is_left_out():
-    corpus = Listed([["a", "", "b"], [""], ["c"]])
+    corpus = listed([["a", "", "b"], [""], ["c"]])
     assert [texts(trial)[0][0] for trial in trials(CoherenceOptions(shuffles=1), corpus)] == [["a", "b"], ["c"]]
     assert [trial.name for trial in trials(CoherenceOptions(task="insertion"), corpus)] == ["d0"]
     for task in ("order", "insertion", "ending"):
         with pytest.raises(UserError, match="listed test: expected documents of several sentences, found none"):
-            trials(CoherenceOptions(task=task), Listed([["a"], ["b"]]))
+            trials(CoherenceOptions(task=task), listed([["a"], ["b"]]))
     with pytest.raises(UserError, match="sentences: a piece of a document does not end where the document does"):
         CoherenceOptions(task="ending", sentences=4)
 
@@ -189,7 +177,7 @@ def test_what_has_no_order_is_left_out():
 # -- likelihoods -------------------------------------------------------------------------------------------------------
 
 LETTERS = Vocabulary.of_words(list("abcdefgh"), specials=["start"])
-CORPUS = Listed([["a b c", "d", "e f g h", "h a"], ["b b"], ["c z", "c y", "a"], ["g f", "e"]])  # z and y are unknown
+CORPUS = listed([["a b c", "d", "e f g h", "h a"], ["b b"], ["c z", "c y", "a"], ["g f", "e"]])  # z and y are unknown
 ASKED = [
     CoherenceOptions(shuffles=5),
     CoherenceOptions(task="insertion", insertions=None),
@@ -236,7 +224,7 @@ def test_each_arrangement_has_the_likelihood_of_reading_it(context, task):
 def test_documents_are_read_in_the_form_of_the_runs_text(context, task):
     """`B` and `, b` are `b`, and a sentence of a comma is none."""
     found = model(context)
-    corpus = Listed([["A b", ",", "a", ", b", "C"], [",", "h", ";"], ["f", "G", "!"], ["!", "?"], ["d", "e"]])
+    corpus = listed([["A b", ",", "a", ", b", "C"], [",", "h", ";"], ["f", "G", "!"], ["!", "?"], ["d", "e"]])
     reading = Reading("bare")
     for trial, own in zip(
         asked := trials(task, corpus), score_trials(found, asked, vocabulary=LETTERS, reading=reading), strict=True
@@ -278,7 +266,7 @@ def test_batches_do_not_matter(monkeypatch, context):
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_what_a_vocabulary_can_not_tell_apart_is_as_likely_to_the_last_bit(context):
     found = model(context, torch.float32)
-    (trial,) = trials(CoherenceOptions(shuffles=30), Listed([["c z", "c y", "a"]]))  # both are c <unk>
+    (trial,) = trials(CoherenceOptions(shuffles=30), listed([["c z", "c y", "a"]]))  # both are c <unk>
     assert len(trial.orders) == 6
     (scores,) = score_trials(found, [trial], vocabulary=LETTERS, tokens_per_batch=1)
     by_text = {}
@@ -340,12 +328,9 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(monkeypatch):
 # -- the measure -------------------------------------------------------------------------------------------------------
 
 VOCABULARY = Vocabulary.of_words([f"w{number}" for number in range(30)])
-LOWERED = {"class_path": "depgen.data.corpora.Brown", "init_args": {"steps": ["depgen.data.steps.Lowercase"]}}
-NUMBERED = Listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
-GENERATED = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 2, "valid": 2, "test": 3, "sentences": [5, 5]},
-}
+LOWERED = named("data.corpora.Brown", steps=["depgen.data.steps.Lowercase"])
+NUMBERED = listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
+GENERATED = named("data.generated.GeneratedLanguage", train=2, valid=2, test=3, sentences=[5, 5])
 TASKS = [
     {"task": "order", "shuffles": 40},
     {"task": "insertion", "insertions": None},
@@ -358,7 +343,7 @@ def trained(tmp_path):
     """Makes a run that holds a toy, its own corpus being three generated stories."""
 
     def of(rule, **options):
-        settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": GENERATED}}}
+        settings = {"data": named("data.text.TextData", corpus=GENERATED)}
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
         return Trained(Toy(rule, **options), VOCABULARY, tmp_path, tmp_path / "best.ckpt")
 
@@ -416,13 +401,13 @@ def test_figures_are_those_of_the_answers(trained):
 
 
 def test_the_accuracy_is_the_mean_of_the_documents_means(trained):
-    corpus = Listed([["w1", "w2"], [f"w{place}" for place in range(5, 13)]], name="unequal")
+    corpus = listed([["w1", "w2"], [f"w{place}" for place in range(5, 13)]], name="unequal")
     rule = lambda document: counting(document) if len(document) == 2 else blind(document)  # noqa: E731
     items, row = measured(trained(rule), "insertion", corpus, insertions=None)
     assert items["credits"].map(len).tolist() == [2, 8]
     assert row["accuracy"] == pytest.approx(100 * (1 + 1 / 8) / 2), "of all questions it would be 30 %"
     assert row["distance"] == pytest.approx(np.mean([np.mean(each) for each in items["distances"]]))
-    corpus = Listed([["w1"], ["w5", "w6", "w7", "w8", "w9", "w10"]], name="a document without a choice")
+    corpus = listed([["w1"], ["w5", "w6", "w7", "w8", "w9", "w10"]], name="a document without a choice")
     _, row = measured(trained(counting), corpus=corpus)
     assert row["empty"] >= 50
     assert (row["accuracy"], row["accuracy_without_empty"]) == (100 - row["empty"] / 2, 100)
@@ -454,10 +439,10 @@ def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):
 
 
 def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog):
-    cased = Listed([["W1 x", "W2", "W3"], ["W5", "W6"]], name="cased")
-    plain = Listed([["w1 x", "w2", "w3"], ["w5", "w6"]], name="cased")
+    cased = listed([["W1 x", "W2", "W3"], ["W5", "W6"]], name="cased")
+    plain = listed([["w1 x", "w2", "w3"], ["w5", "w6"]], name="cased")
     system = trained(counting)
-    settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": LOWERED}}}
+    settings = {"data": named("data.text.TextData", corpus=LOWERED)}
     (system.run / "config.yaml").write_text(yaml.safe_dump(settings))
     lower = replace(system, reading=reading_of_run(system.run))
     (_, ours), (_, lowered) = (measured(lower, corpus=corpus, shuffles=9) for corpus in (cased, plain))
@@ -485,7 +470,7 @@ def test_the_verb_prints_a_row_and_keeps_the_items(trained, monkeypatch, capsys,
 
 @pytest.mark.parametrize("context", [CarriedState, ContextToContext, ContextToOutput])
 def test_shuffles_prefer_the_document_as_often_as_all_its_orders_do(context):
-    found, sentences = model(context), CORPUS._documents[0].sentences
+    found, sentences = model(context), next(CORPUS.documents("test")).sentences
     ids = [encode(VOCABULARY, each.words).ids.tolist() for each in sentences]
     orders = list(permutations(range(4)))
     scores = [
@@ -494,7 +479,7 @@ def test_shuffles_prefer_the_document_as_often_as_all_its_orders_do(context):
     ]
     expected = np.mean([1.0 if other < scores[0] - 1e-9 else 0.5 * (other <= scores[0] + 1e-9) for other in scores])
     assert 0 < expected < 1
-    (trial,) = trials(CoherenceOptions(shuffles=4000), Listed([[" ".join(each.words) for each in sentences]]))
+    (trial,) = trials(CoherenceOptions(shuffles=4000), listed([[" ".join(each.words) for each in sentences]]))
     (own,) = score_trials(found, [trial], vocabulary=VOCABULARY)
     values = [own[each.candidates] for each in trial.questions]
     accuracy = np.mean([(first > other) + 0.5 * (first == other) for first, other in values])

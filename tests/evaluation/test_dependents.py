@@ -14,17 +14,13 @@ from depgen.errors import UserError
 from depgen.evaluation.dependents import DependentOptions, covered_targets, dependent_loss
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
+from tests.fixtures.kinds import named
 
-DATA = {
-    "class_path": "depgen.data.text.TextData",
-    "init_args": {
-        "corpus": {
-            "class_path": "depgen.data.generated.GeneratedLanguage",
-            "init_args": {"train": 12, "valid": 6, "sentences": [5, 5]},
-        },
-        "annotator": {"class_path": "depgen.annotation.controls.GoldTrees"},
-    },
-}
+DATA = named(
+    "data.text.TextData",
+    corpus=named("data.generated.GeneratedLanguage", train=12, valid=6, sentences=[5, 5]),
+    annotator={"class_path": "depgen.annotation.controls.GoldTrees"},
+)
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from depgen.evaluation.trained import load_trained
 from depgen.evaluation.verbs import generate
 from depgen.models.dclm import DCLM
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
+from tests.contract.runs import fit
+from tests.fixtures.kinds import documents, experiment, named
 from tests.invented_models import without_reading
 from tests.models.documents import CONTEXTS as RECURRENT
 from tests.models.documents import small_model
@@ -142,28 +144,11 @@ def test_no_sentence_begins_within_another(sampling, vocabulary):
 def run(tmp_path_factory):
     """A tiny CCDCLM trained for an epoch on generated stories."""
     folder = tmp_path_factory.mktemp("documents")
+    model = named("models.dclm.DCLM", context=named("models.dclm.ContextToContext", size=8), embedding_size=8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
-        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
-        config = folder / "tiny.yaml"
-        config.write_text(
-            "seed_everything: 1\n"
-            "trainer: {max_epochs: 1, accelerator: cpu}\n"
-            "model:\n"
-            "  class_path: depgen.models.dclm.DCLM\n"
-            "  init_args:\n"
-            "    context: {class_path: depgen.models.dclm.ContextToContext, init_args: {size: 8}}\n"
-            "    embedding_size: 8\n"
-            "data:\n"
-            "  class_path: depgen.data.documents.DocumentData\n"
-            "  init_args:\n"
-            "    corpus:\n"
-            "      class_path: depgen.data.generated.GeneratedLanguage\n"
-            "      init_args: {train: 12, valid: 2, test: 2}\n"
-            "    vocabulary: {class_path: depgen.data.vocabulary.WordVocabulary, init_args: {starts: true}}\n"
-        )
-        assert main(["fit", "--config", str(config)]) == 0
-        yield next((folder / "runs").glob("*/*/run.json")).parent
+        for name in ("cache", "runs"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+        yield fit(folder, experiment(model, documents(), 1))
 
 
 @pytest.mark.slow

@@ -5,48 +5,25 @@ import shutil
 
 import pytest
 import torch
-import yaml
 
 from depgen.cli import main
 from depgen.data.vocabulary import encode
 from depgen.evaluation.trained import load_trained
-from tests.invented_models import END, write_gpt2
+from tests.fixtures.make import trained
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "again"]
 
 
-def experiment():
-    phases = {"dependency_modeling_share": 0.5}
-    backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": {"pretrained": "gpt2"}}
-    corpus = {
-        "class_path": "depgen.data.generated.GeneratedLanguage",
-        "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-    }
-    pieces = {
-        "class_path": "depgen.data.vocabulary.SubwordPieces",
-        "init_args": {"tokenizer": "gpt2", "eos_token": END},
-    }
-    data = {"corpus": corpus, "annotator": "depgen.annotation.controls.GoldTrees", "vocabulary": pieces}
-    return {
-        "seed_everything": 1,
-        "trainer": {"accelerator": "cpu", "max_epochs": 2},
-        "model": {"class_path": "depgen.models.dmlm.DMLM", "init_args": {"backbone": backbone, **phases}},
-        "data": {"class_path": "depgen.data.text.TextData", "init_args": {**data, "tokens_per_batch": 1024}},
-    }
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run whose pretrained model has since been deleted, and so have corpus tables and caches."""
+    """A run whose pretrained model has since been deleted."""
     place = tmp_path_factory.mktemp("place")
-    write_gpt2(place / "models" / "gpt2")
-    (place / "x.yaml").write_text(yaml.safe_dump(experiment()))
+    found = trained(place, "dm_gpt2")["dm_gpt2"]
+    shutil.rmtree(place / "models")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("MODELS", "RUNS", "CACHE"):
             patch.setenv(f"DEPGEN_{name}", str(place / name.lower()))
-        assert main(["fit", "--config", str(place / "x.yaml")]) == 0
-        shutil.rmtree(place / "models")
-        yield next((place / "runs" / "x").iterdir())
+        yield found
 
 
 @pytest.mark.slow

@@ -11,25 +11,11 @@ from depgen.data.corpus import WithSteps
 from depgen.data.steps import BareWords, SingleSentences
 from depgen.evaluation.reading import IntoForm, Reading, in_form, reading_of_run, warn_of_another_form
 from depgen.trees.sentence import Document, Sentence
+from tests.shelves import Shelf
 
 PTB = Ptb(name="lines")
 SINGLE, WORDS = "depgen.data.steps.SingleSentences", "depgen.data.steps.BareWords"
 BARE = Ewt(steps=[SingleSentences(), BareWords()])
-
-
-class Shelf:
-    """A corpus of one document in memory."""
-
-    name = "shelf"
-
-    def __init__(self, *sentences):
-        self.sentences, self.published = sentences, {}
-
-    def documents(self, split):
-        return iter([Document(self.sentences, split)])
-
-    def fingerprint(self, split):
-        return str(self.sentences)
 
 
 def warnings(caplog):
@@ -85,7 +71,7 @@ def test_verbs_bring_a_treebank_into_the_form_of_the_run(parsing_run, tmp_path, 
 
 def test_trees_are_closed_over_the_words_that_go():
     tree = Sentence(("``", "Ada", "sold", "5", "."), (2, 5, 2, 3, 0), ("a", "b", "c", "d", "root"))
-    corpus = Shelf(tree, Sentence((".",), (0,), ("root",)))
+    corpus = Shelf([Document((tree, Sentence((".",), (0,), ("root",))), "d")])
     for form, words, heads, relations in (
         ("bare", ("ada", "sold", "N"), (0, 1, 2), ("b", "c", "d")),
         ("ptb", ("ada", "sold", "N"), (0, 1, 2), ("root", "c", "d")),

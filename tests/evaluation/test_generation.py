@@ -20,6 +20,7 @@ from depgen.trees.conllu import read_conllu
 from tests.evaluation.test_parsing import TG
 from tests.evaluation.test_parsing import system_of as labelled_system_of
 from tests.evaluation.test_system import MODELS, system_of
+from tests.fixtures.make import trained
 from tests.vocabularies import documents_of
 
 # -- in Python --------------------------------------------------------------------------------------------------------
@@ -53,25 +54,6 @@ def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(sy
     assert system.generate(seed=3, max_new_tokens=6)["prompt"].tolist() == [""]
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_generated_text_scores_what_it_was_generated_with(systems, name):
-    """Of texts that were cut, so that they have no end; the prompt's last sentence and the text are one line."""
-    system, compared = systems[name], 0
-    texts = system.generate(["the cat", "", "dogs ran"], number=9, top_p=0.7, max_new_tokens=3, seed=1)
-    for row in texts.itertuples():
-        new = row.text.split()
-        if len(new) == 3 and "<" not in row.text:
-            whole = {"texts": row.text, "given": row.prompt}
-            if name != "documents":
-                whole = {"texts": f"{row.prompt} {row.text}", "reads": "document"}
-            words = system.score(**whole)
-            own = words[~words["is_end"]][-3:]
-            assert own["word"].tolist() == new
-            assert row.log_prob == pytest.approx(own["log_prob"].sum(), abs=1e-5)
-            compared += 1
-    assert compared
-
-
 def test_systems_of_documents_generate_sentences(systems):
     texts = systems["documents"].generate(TEXTS, sentences=3, **OPTIONS)
     sentences = texts["text"].str.split("\n")
@@ -80,29 +62,6 @@ def test_systems_of_documents_generate_sentences(systems):
     rows = [json.loads(line) for line in json_lines(texts, documents=True)]
     assert [row["prompt"] for row in rows[4:6]] == [["dogs ran", "a"]] * 2
     assert [row["text"] for row in rows] == sentences.tolist()
-
-
-@pytest.mark.parametrize("name", ["causal", "mixture"])
-def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
-    system, options = systems[name], {"number": 3, "beam_size": 40, "max_new_tokens": 3}
-    texts = system.generate(["the cat", "dogs"], **options)
-    assert texts["prompt"].tolist() == ["the cat"] * 3 + ["dogs"] * 3
-    for prompt, own in texts.groupby("prompt"):
-        best = own["log_prob"].tolist()
-        assert best == sorted(best, reverse=True)
-        sampled = system.generate(prompt, number=200, max_new_tokens=3)
-        ended = sampled["log_prob"][sampled["text"].str.split().map(len) < 3]
-        assert len(ended) > 20
-        assert ended.max() == pytest.approx(best[0], abs=1e-5)
-    assert_same(texts, system.generate(["the cat", "dogs"], seed=0, batch_size=1, **options))
-    with pytest.raises(UserError, match="A beam of 2 hypotheses has no 3 texts of a prompt"):
-        system.generate(["the cat"], number=3, beam_size=2, max_new_tokens=3)
-
-
-def test_greedy_words_are_those_of_rank_1(systems):
-    text = systems["causal"].generate("the cat", greedy=True, max_new_tokens=4).text[0]
-    ranks = systems["causal"].score(f"the cat {text}", next_words=True)["first_token_rank"][2 : 2 + len(text.split())]
-    assert set(ranks) == {1}
 
 
 # -- structures -------------------------------------------------------------------------------------------------------
@@ -163,22 +122,8 @@ def test_brackets_are_over_the_words_of_prompt_and_text(monkeypatch):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A tiny DM-Transformer trained for two epochs."""
-    folder = tmp_path_factory.mktemp("generation")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
-        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
-        small = ["train=20", "valid=4", "test=4"]
-        code = main([
-            "fit", "--config", "experiments/dmlm_controlled.yaml", "--trainer.max_epochs", "2",
-            "--data.init_args.tokens_per_batch", "200", "--trainer.accelerator", "cpu",
-            "--model.init_args.scheduler.init_args.warmup_steps", "0",
-            "--data.init_args.corpus", "depgen.data.generated.GeneratedLanguage",
-            "--data.init_args.corpus.init_args.sentences", "[5, 5]",
-            *(f"--data.init_args.corpus.init_args.{size}" for size in small),
-        ])  # fmt: skip
-        assert code == 0
-        yield next((folder / "runs").rglob("run.json")).parent
+    """A tiny DM-Transformer."""
+    return trained(tmp_path_factory.mktemp("generation"), "dmlm")["dmlm"]
 
 
 PROMPTS = ["the queen near", "our boys", "she", "they"]
@@ -227,23 +172,3 @@ def test_a_run_folder_works_where_corpus_and_parser_are_not(run, tmp_path, monke
 
 
 # -- options of the run at hand ---------------------------------------------------------------------------------------
-
-
-def test_help_shows_the_options_of_the_run_at_hand(run, capsys):
-    assert main(["generate", "--help", "--run", str(run)]) == 0
-    assert "--top_p TOP_P" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--sentences", "2"], "unrecognized arguments: --sentences"),
-        (["--top_p", "3"], "top-p must be above 0 and at most 1"),
-        (["--prompts", "empty.txt"], "empty.txt: the file is empty"),
-    ],
-)
-def test_faulty_options_are_refused_by_name(run, options, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.txt").touch()
-    assert main(["generate", "--run", str(run), *options]) == 2
-    assert message in capsys.readouterr().err

@@ -19,9 +19,9 @@ from depgen.training.runs import named_checkpoint, read_record
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
+from tests.fixtures.kinds import EXPERIMENTS, named
 from tests.invented_models import without_reading
 
-TREES = "depgen.evaluation.induced.InducedTrees"
 QUOTED = Sentence(("``", "The", "dog", ",", "she", "said", ",", "ran", "3", "km", "!", "''"))
 BARE = ("the", "dog", "she", "said", "ran", "N", "km")
 
@@ -125,28 +125,13 @@ def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
-    backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
-    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "emnlp_news"}}
-    settings = {
-        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {
-            "class_path": "depgen.models.gilt.GiLT",
-            "init_args": {
-                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
-                "feature_size": 4,
-                "beam_size": 2,
-            },
-        },
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {
-                "corpus": lines,
-                "annotator": {"class_path": TREES, "init_args": {"run": str(parsing_run)}},
-                "vocabulary": {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 280}},
-            },
-        },
-    }
-    (tmp_path / "gilt.yaml").write_text(yaml.safe_dump(settings))
+    data = named(
+        "data.text.TextData",
+        corpus=named("data.corpora.TextLines", folder="emnlp_news"),
+        annotator=named("evaluation.induced.InducedTrees", run=str(parsing_run)),
+        vocabulary=named("data.vocabulary.SubwordPieces", size=280),
+    )
+    (tmp_path / "gilt.yaml").write_text(yaml.safe_dump({**EXPERIMENTS["gilt"], "data": data}))
     assert main(["fit", "--config", str(tmp_path / "gilt.yaml")]) == 0
     (run,) = (tmp_path / "gilt").iterdir()
     assert read_record(run)["trees"].startswith("induced by ")
@@ -166,7 +151,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     shutil.copytree(parsing_run, copy)
     without_reading(copy)
     settings = yaml.safe_load((copy / "config.yaml").read_text())
-    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
+    lines = named("data.corpora.TextLines", folder="ptb")
     settings["data"]["init_args"]["corpus"] = lines
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
     with pytest.raises(UserError, match=r"name it by `form`.*bare, ptb"):
@@ -180,12 +165,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     assert InducedTrees(str(copy)).fingerprint() == InducedTrees(str(copy), form="ptb").fingerprint()
 
 
-def test_faults_are_named(parsing_run, graph_place, trees):
-    for kind in (InducedTrees, InducedGraphs):
-        with pytest.raises(UserError, match=r"No run at .*nowhere"):
-            kind("nowhere").fingerprint()
-    with pytest.raises(UserError, match="sentence 2: expected words"):
-        trees.annotate([QUOTED, Sentence(())])
+def test_a_run_that_finds_another_structure_is_named(parsing_run, graph_place):
     with pytest.raises(UserError, match="expected a run that finds a graph, found a UDGN: a tree"):
         InducedGraphs("udgn").annotate([QUOTED])
     with pytest.raises(UserError, match="expected a run that finds a tree, found a GiLT: a graph"):

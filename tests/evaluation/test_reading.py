@@ -10,20 +10,13 @@ from depgen.data.experiment import data_of
 from depgen.evaluation.verbs import score
 from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import newest_run
+from tests.fixtures.kinds import named
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 10, "valid": 2, "test": 3, "sentences": [5, 5]},
-}
-DOCUMENT_MODEL = {
-    "class_path": "depgen.models.dclm.DCLM",
-    "init_args": {"context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 6}},
-                  "embedding_size": 6},
-}  # fmt: skip
-BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer",
-            "init_args": {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8}}  # fmt: skip
-WRITER = {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": BACKBONE}}
-STARTS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"starts": True}}
+STORIES = named("data.generated.GeneratedLanguage", train=10, valid=2, test=3, sentences=[5, 5])
+DOCUMENT_MODEL = named("models.dclm.DCLM", context=named("models.dclm.ContextToContext", size=6), embedding_size=6)
+BACKBONE = named("backbones.transformer.Transformer", layers=1, width=8, attention_heads=2, feedforward=8)
+WRITER = named("models.causal_lm.CausalLM", backbone=BACKBONE)
+STARTS = named("data.vocabulary.WordVocabulary", starts=True)
 RUNS = {
     "text": (WRITER, "depgen.data.text.TextData", {}),
     "documents": (DOCUMENT_MODEL, "depgen.data.documents.DocumentData", {"vocabulary": STARTS}),

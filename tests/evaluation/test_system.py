@@ -13,17 +13,13 @@ from pandas import DataFrame
 from depgen.backbones.transformer import Transformer
 from depgen.data.detokenization import detokenize
 from depgen.data.vocabulary import Vocabulary
-from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import document_of
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM
-from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.models.pushdown import Pushdown
-from depgen.models.tg import TransformerGrammar
 from tests.models.encoders import encoder, spread
 
 WORDS = ("the", "cat", "dogs", "ran", "a", ".")
@@ -72,56 +68,11 @@ def test_words_have_their_characters_and_texts_their_order(systems, name):
     assert scores.groupby("document")["sentence"].nunique().tolist() == [1, 2, 1]
 
 
-def test_a_system_is_shown_in_a_line(systems):
-    assert repr(systems["mixture"]) == "DMLM of run/best.ckpt"
-
-
 def test_rules_cut_words_and_keep_their_characters(systems):
     text = "(the cat\n dogs' .)"
     words = systems["masked"].score(text, tokens="rules")
     assert words["word"].tolist() == ["(", "the", "cat", "dogs", "'", ".", ")"]
     assert [text[start:end] for start, end in zip(words["start"], words["end"], strict=True)] == words["word"].tolist()
-
-
-def test_no_score_depends_on_the_batch(systems):
-    for system in systems.values():
-        together, apart = system.score(TEXTS), system.score(TEXTS, tokens_per_batch=1)
-        np.testing.assert_allclose(together["log_prob"], apart["log_prob"], atol=1e-5)
-
-
-def distribution(system, before, *, reads=None):
-    """Probabilities of every next word after a beginning, each by the score of the whole; and of the end."""
-    index = len(before.split())
-    texts = [*(f"{before} {word}" for word in WORDS), f"{before} xylophone"]
-    nats = [system.score(text, reads=reads)["log_prob"][index] for text in texts]
-    return np.exp([*nats, system.score(before, reads=reads)["log_prob"].iloc[-1]])
-
-
-@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
-def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
-    system, text = systems[name], "the cat ran ."
-    words = system.score([text, "dogs"], next_words=True)
-    for place in range(1, 5):
-        probabilities = distribution(system, " ".join(text.split()[:place]))
-        rest = 1 - probabilities.sum()  # <mask>, which no text holds
-        every = np.append(probabilities, rest) if rest > 1e-6 else probabilities
-        assert words["first_token_entropy"][place] == pytest.approx(-(every * np.log(every)).sum(), abs=2e-4)
-        own = math.exp(words["log_prob"][place])
-        assert words["first_token_rank"][place] in {
-            1 + (probabilities > own * (1 + 1e-5)).sum(),
-            2 + (probabilities > own * 1.00001).sum(),
-        }
-    names = ["start", "end", "first_token_entropy", "first_token_rank", "likeliest", "surprisal"]
-    assert list(words.columns[-6:]) == names
-
-
-@pytest.mark.parametrize("make", [GiLT, Pushdown, partial(TransformerGrammar, labels=1)])
-def test_a_system_that_draws_a_structure_has_no_next_word(make):
-    backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
-    system = system_of(partial(make, backbone, beam_size=2))
-    assert (system.score("cat ran")["log_prob"] < 0).all()
-    with pytest.raises(UserError, match=rf"{type(system.model).__name__} builds a structure.*leave out next_words"):
-        system.score(["cat ran"], next_words=True)
 
 
 @pytest.mark.parametrize("name", ["causal", "mixture", "documents"])

@@ -17,6 +17,7 @@ from depgen.evaluation.union import IGNORED, UNION, UnionData, reconstruction_ta
 from depgen.training.runs import best_checkpoint, find_run
 from tests.evaluation.stories import PetStories
 from tests.evaluation.taggers import SuffixTagger
+from tests.fixtures.kinds import named
 from tests.invented_models import write_bert
 
 LENGTH = 60
@@ -115,18 +116,13 @@ def runs(bert, tmp_path_factory):
     settings = {
         "seed_everything": 1,
         "trainer": {"max_epochs": 2, "accelerator": "cpu", "devices": 1, "gradient_clip_val": 1.0},
-        "model": {
-            "class_path": "depgen.evaluation.union.UNION",
-            "init_args": {"encoder": str(encoder), "max_length": LENGTH, "learning_rate": 3e-3},
-        },
-        "data": {
-            "class_path": "depgen.evaluation.union.UnionData",
-            "init_args": {
-                "corpus": "tests.evaluation.stories.PetStories",
-                "tagger": "tests.evaluation.taggers.SuffixTagger",
-                "tokens_per_batch": 200,
-            },
-        },
+        "model": named("evaluation.union.UNION", encoder=str(encoder), max_length=LENGTH, learning_rate=0.003),
+        "data": named(
+            "evaluation.union.UnionData",
+            corpus="tests.evaluation.stories.PetStories",
+            tagger="tests.evaluation.taggers.SuffixTagger",
+            tokens_per_batch=200,
+        ),
     }
     (folder / "pets.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch:

@@ -29,32 +29,12 @@ def model(request):
     return DCLM(VOCABULARY.size, context=lambda size: request.param(size, size=5), embedding_size=4).double().eval()
 
 
-@pytest.mark.parametrize("budget", [1, 30, 10_000])
-def test_the_batches_do_not_matter(model, budget):
-    generator = np.random.default_rng(0)
-    documents = [
-        [generator.integers(3, VOCABULARY.size, generator.integers(1, 7)).tolist() for _ in range(sentences)]
-        for sentences in (1, 4, 2, 7, 1)
-    ]
-    found = score_documents(model, documents, vocabulary=VOCABULARY, tokens_per_batch=budget)
-    for document, scores in zip(documents, found, strict=True):
-        (alone,) = model.sentence_log_probs([document], vocabulary=VOCABULARY)
-        assert [len(each) for each in scores] == [len(ids) + 1 for ids in document]
-        np.testing.assert_allclose(np.concatenate(scores), np.concatenate(alone), rtol=1e-12)
-
-
 def test_documents_of_the_same_tokens_are_read_once(model, monkeypatch):
     rows, scored = [], model.sentence_log_probs
     monkeypatch.setattr(model, "sentence_log_probs", lambda some, **k: rows.extend(some) or scored(some, **k))
     first, second, third = score_documents(model, [[[3, 4]], [[4]], [[3, 4]]], vocabulary=VOCABULARY)
     assert len(rows) == 2
     assert first[0].tolist() == third[0].tolist() != second[0].tolist()
-
-
-def test_a_first_word_has_the_probabilities_of_a_distribution(model):
-    every = [[[word]] for word in range(VOCABULARY.size)]
-    firsts = [scores[0][0] for scores in score_documents(model, every, vocabulary=VOCABULARY)]
-    assert np.exp(firsts).sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_batches_are_small_on_a_cpu_but_for_systems_that_encode_sentence_by_sentence(model, monkeypatch):

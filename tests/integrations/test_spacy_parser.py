@@ -11,6 +11,7 @@ import spacy
 
 import depgen
 import depgen.integrations.spacy_factory
+from tests.fixtures.kinds import named
 from tests.invented_data import write_corpora
 from tests.invented_models import write_udgn_run
 
@@ -23,10 +24,7 @@ def run(tmp_path_factory):
     write_corpora(folder / "data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_DATA", str(folder / "data"))
-        corpus = {
-            "class_path": "depgen.data.generated.GeneratedLanguage",
-            "init_args": {"train": 8, "valid": 2, "test": 2, "sentences": [5, 5]},
-        }
+        corpus = named("data.generated.GeneratedLanguage", train=8, valid=2, test=2, sentences=[5, 5])
         return write_udgn_run(folder / "runs", corpus=corpus)
 
 

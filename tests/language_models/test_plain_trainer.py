@@ -26,17 +26,12 @@ from depgen.models.dmlm import DMLM
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
-from depgen.testing import loaded_again
 from depgen.training.checkpoints import load_checkpoint
 from tests.invented_models import END, write_gpt2
 from tests.shape_checks import unchecked
 
 TINY = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8)
 LINES = {"train": 12, "valid": 4, "test": 4}
-
-
-def local(vocabulary_size: int) -> Transformer:  # found by its path, so that a checkpoint can name it
-    return Transformer(vocabulary_size, layers=2, width=8, attention_heads=2, feedforward=8)
 
 
 @pytest.fixture
@@ -87,22 +82,6 @@ def test_a_later_fit_begins_with_the_first_phase_and_takes_no_earlier_weights(da
         trainer(tmp_path, callbacks=[phases], limit_val_batches=0).fit(each, data)
         assert phases.seen == ["dependency_modeling", "language_modeling", "language_modeling"]
     assert not torch.equal(before["backbone.embedding.weight"], again.state_dict()["backbone.embedding.weight"])
-
-
-@pytest.mark.slow
-def test_a_system_built_by_functions_is_saved_and_loaded_without_code(data, tmp_path):
-    model = DMLM(local, data.vocabulary_size, 1 / 3, optimizer=partial(torch.optim.Adam, lr=0.01))
-    fitted = trainer(tmp_path)
-    fitted.fit(model, data)
-    path = tmp_path / "lightning.ckpt"
-    fitted.save_checkpoint(path)
-    assert load_checkpoint(path)["state_dict"].keys() == model.state_dict().keys()
-    batch = next(iter(fitted.train_dataloader))
-    for kind in (DMLM, L.LightningModule):
-        loaded = kind.load_from_checkpoint(path, weights_only=True).eval()
-        assert isinstance(loaded, DMLM)
-        torch.testing.assert_close(loaded(batch), model.eval()(batch), rtol=0, atol=0)
-        assert loaded.phases == model.phases
 
 
 NAME = "depgen.backbones.transformer.Transformer"
@@ -237,12 +216,3 @@ def test_a_checkpoint_alone_is_given_texts_as_in_its_training(name, tmp_path, mo
         expected = model.head_probabilities(batch.tokens, batch.lengths) if parses else model(batch)
     torch.testing.assert_close(predicted[0], expected)
     assert sum(map(len, predicted)) == len(data.predict_dataloader().dataset)
-
-
-def test_a_system_built_from_a_block_of_yaml_is_loaded_again():
-    network = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": TINY.keywords}
-    block = {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": network}}
-    model = depgen.build(block, vocabulary_size=7)
-    loaded = loaded_again(model)
-    assert loaded.backbone.width == 8
-    assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in model.state_dict().items())

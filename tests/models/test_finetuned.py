@@ -36,21 +36,22 @@ from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.training.runs import read_record
 from depgen.trees.sentence import Sentence
+from tests.fixtures.kinds import named
 from tests.invented_glue import write_glue
 from tests.invented_models import write_gpt2_run
 from tests.invented_similarity import write_similarity
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
-MASKED_WORDS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
-BOTH_SIDES = {
-    "class_path": "depgen.backbones.transformer.Transformer",
-    "init_args": {
-        "layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8, "causal": False, "output_bias": True
-    },
-}  # fmt: skip
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
+MASKED_WORDS = named("data.vocabulary.WordVocabulary", masks=True)
+BOTH_SIDES = named(
+    "backbones.transformer.Transformer",
+    layers=1,
+    width=8,
+    attention_heads=2,
+    feedforward=8,
+    causal=False,
+    output_bias=True,
+)
 MASKED = {
     "udgn": ("udgn.UDGN", {"width": 8, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}),
     "structformer": ("structformer.StructFormer", {"backbone": BOTH_SIDES}),
@@ -72,9 +73,9 @@ def place(tmp_path_factory):
         write_gpt2_run(folder / "runs", corpus=STORIES)
         write_gpt2_run(folder / "runs", corpus=STORIES, experiment="gilt", graphs=True)
         for name, (system, arguments) in MASKED.items():
-            model = {"class_path": f"depgen.models.{system}", "init_args": arguments}
+            model = named(f"models.{system}", **arguments)
             text = {"corpus": STORIES, "vocabulary": MASKED_WORDS}
-            fit(folder / f"{name}.yaml", model, {"class_path": "depgen.data.text.TextData", "init_args": text})
+            fit(folder / f"{name}.yaml", model, named("data.text.TextData", **text))
         yield folder
 
 
@@ -321,13 +322,10 @@ def test_figures_of_pairs_are_correlations_of_each_set_and_their_means():
 def tuned(place):
     """A fine-tuned run, after the encoder's run has gone."""
     shutil.copytree(place / "runs" / "udgn", place / "runs" / "gone")
-    optimizer = {"class_path": "torch.optim.AdamW", "init_args": {"lr": 3e-3}}
-    model = {
-        "class_path": "depgen.models.finetuned.SentenceSimilarity",
-        "init_args": {"optimizer": optimizer, "selected_by": "spearman"},
-    }
+    optimizer = named("torch.optim.AdamW", lr=0.003)
+    model = named("models.finetuned.SentenceSimilarity", optimizer=optimizer, selected_by="spearman")
     pairs = {"encoder": "gone", "corpus": "depgen.data.tasks.SimilarityTasks", "examples_per_batch": 16}
-    data = {"class_path": "depgen.data.tasks.TaskData", "init_args": pairs}
+    data = named("data.tasks.TaskData", **pairs)
     fit(place / "tuned.yaml", model, data, epochs=2)
     parameters = sum(each.numel() for each in load_trained(run_of(place, "gone"), device="cpu").model.parameters())
     shutil.rmtree(place / "runs" / "gone")

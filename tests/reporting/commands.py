@@ -1,13 +1,17 @@
 """Real runs for tests of tables: trainings and tests of a second, each done once a session and then copied."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+import yaml
 from filelock import FileLock
 
 from depgen.errors import UserError
 from depgen.locations import file_sha256, lines_sha256
+from depgen.reporting import reproduce
 from depgen.training.runs import all_runs, update_record
 from tests.evaluation.oracles_of_stories import in_process
 
@@ -72,3 +76,20 @@ class Commands:
                     shutil.copy(run / name, kept)
             else:
                 shutil.copytree(kept, run, dirs_exist_ok=True)
+
+
+@contextmanager
+def tables_made(
+    folder: Path, experiments: Mapping[str, object], *tables: str, depgen: Callable[..., None] = in_process
+) -> Iterator[dict[str, str]]:
+    """What `reproduce` says of some tables, made at the small size in a folder with these experiments."""
+    for name, content in experiments.items():
+        path = folder / "experiments" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("data", "cache", "runs", "results"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+        patch.setattr(reproduce, "run_depgen", depgen)
+        yield {name: reproduce.reproduce(name, size="small") for name in tables}

@@ -184,14 +184,6 @@ def test_all_tables_at_once_each_at_a_size_that_it_has(project):
     assert {(line["table"], line["size"]) for line in lines} == {("toy", "small"), ("only", "paper")}
 
 
-def test_a_table_without_results_says_how_to_make_them(project, change):
-    assert "depgen reproduce toy" in table("toy", size="paper")
-    for name in ("base_toy", "dm_toy", "chain_toy"):
-        change(f"experiment: {name}", "note: asked of people")
-    change(", note: no syntax", "")
-    assert not re.search("not built yet|depgen reproduce", table("toy", size="small"))
-
-
 def test_the_text_of_a_wide_table_is_not_cut(store):
     data = DataSource("A corpus with a long name", reduced=True, train_documents=1000)
     for row in ("Base", "DM-Base", "DM-Base, left chain"):

@@ -1,5 +1,3 @@
-import logging
-
 import pytest
 
 from depgen.errors import UserError
@@ -8,17 +6,6 @@ from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import read_record
 from tests.training.fits import fit, same
 from tests.training.tiny import TinyModel
-
-
-def test_the_best_value_is_said_at_each_validation(tmp_path, caplog):
-    caplog.set_level(logging.INFO, "depgen")
-    fit(tmp_path, max_epochs=6)
-    lines = [record.message for record in caplog.records]
-    validations = [line for line in lines if line.startswith("Epoch ")]
-    assert len(validations) == 6
-    best = load_checkpoint(tmp_path / "best.ckpt")["callbacks"]["Phases"]["best"]
-    assert validations[-1].startswith("Epoch 6 of 6, step ")
-    assert f"best val/loss {best:.4g}" in validations[-1]
 
 
 def test_a_training_begins_with_the_weights_of_another_run(tmp_path):

@@ -6,12 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import yaml
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.system import load
-from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures import measures_of
 from depgen.reporting.measures.scoring import FirstOfTest
@@ -20,6 +18,7 @@ from depgen.reporting.system_plots import plot_trees
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import write_syntax
+from tests.reporting.commands import tables_made
 from tests.reporting.measures.test_syntax import EXPERIMENTS, MEASURE
 
 pytestmark = pytest.mark.slow
@@ -52,23 +51,15 @@ TABLE = {
 def made(tmp_path_factory):
     """A folder in which the table was made, and the verbs that were called."""
     folder, called = tmp_path_factory.mktemp("place"), []
-    for name, content in {"tables/beams": TABLE, "bound": EXPERIMENTS["bound"]}.items():
-        file = folder / "experiments" / f"{name}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(content if name.startswith("tables") else {**content, "small": {}}))
     write_syntax(folder / "data")
 
     def run(arguments, environment):
         called.append(" ".join(arguments[:2]) if arguments[0] == "plot" else arguments[0])
         in_process(arguments, environment)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name in ("data", "cache", "runs", "results"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "run_depgen", run)
-        text = reproduce.reproduce("beams", size="small")
-        yield folder, called, text
+    experiments = {"tables/beams": TABLE, "bound": {**EXPERIMENTS["bound"], "small": {}}}
+    with tables_made(folder, experiments, "beams", depgen=run) as said:
+        yield folder, called, said["beams"]
 
 
 def job_of(row):

@@ -2,43 +2,30 @@
 
 import numpy as np
 import pytest
-import yaml
 
 from depgen.data.generated import GeneratedLanguage
 from depgen.evaluation.coherence import CoherenceOptions, coherence
 from depgen.evaluation.trained import load_trained
-from depgen.metrics.significance import bootstrap_interval
-from depgen.reporting import reproduce
-from depgen.reporting.compare import compare
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.pages import table
-from depgen.reporting.results import load_results, read_result
+from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
-from tests.evaluation.oracles_of_stories import in_process
+from tests.fixtures.kinds import named
+from tests.reporting.commands import tables_made
 from tests.reporting.conftest import ORDER_COLUMN
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 12, "valid": 2, "test": 6, "sentences": [5, 5]},
-}
-OTHERS = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 12, "valid": 2, "test": 5, "seed": 2, "name": "others", "sentences": [9, 9]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=12, valid=2, test=6, sentences=[5, 5])
+OTHERS = named("data.generated.GeneratedLanguage", train=12, valid=2, test=5, seed=2, name="others", sentences=[9, 9])
 ORDER = {"task": "order", "shuffles": 5, "resamples": 200, "seed": 4}
 CONTEXTS = {"rnnlm": "NoContext", "codclm": "ContextToOutput"}
 
 
 def experiment(context):
-    network = {"class_path": f"depgen.models.dclm.{context}", "init_args": {"size": 6}}
-    adam = {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.02}}
+    network = named(f"models.dclm.{context}", size=6)
+    adam = named("torch.optim.Adam", lr=0.02)
     return {
         "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
-        "model": {
-            "class_path": "depgen.models.dclm.DCLM",
-            "init_args": {"context": network, "embedding_size": 6, "optimizer": adam},
-        },
-        "data": {"class_path": "depgen.data.documents.DocumentData", "init_args": {"corpus": STORIES}},
+        "model": named("models.dclm.DCLM", context=network, embedding_size=6, optimizer=adam),
+        "data": named("data.documents.DocumentData", corpus=STORIES),
     }
 
 
@@ -47,12 +34,7 @@ COHERENT = {
     "caption": "Invented coherence",
     "source": "an invented paper, Table 3",
     "seeds": [1],
-    "measures": [
-        {
-            "class_path": "depgen.reporting.measures.coherence.Coherence",
-            "init_args": {"tasks": ["coherence_stories", "insertion_others"]},
-        }
-    ],
+    "measures": [named("reporting.measures.coherence.Coherence", tasks=["coherence_stories", "insertion_others"])],
     "columns": [
         ORDER_COLUMN,
         {"key": "order_deviation", "header": "Deviation", "higher_better": None},
@@ -74,7 +56,7 @@ COHERENT = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which the table was made, and what that printed."""
+    """A folder in which the table was made."""
     folder = tmp_path_factory.mktemp("place")
     experiments = {
         "tables/coherent": COHERENT,
@@ -82,16 +64,8 @@ def made(tmp_path_factory):
         "insertion_others": {"task": "insertion", "corpus": OTHERS, "sentences": 5, "insertions": 2, "resamples": 200},
         **{name: {**experiment(each), "small": {}} for name, each in CONTEXTS.items()},
     }
-    for name, content in experiments.items():
-        path = folder / "experiments" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(content))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name in ("data", "cache", "runs", "results"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "run_depgen", in_process)
-        yield reproduce.reproduce("coherent", size="small")
+    with tables_made(folder, experiments, "coherent"):
+        yield
 
 
 def job_of(row):
@@ -126,27 +100,9 @@ def test_figures_are_those_of_the_run_asked_by_itself(made):
 
 
 @pytest.mark.slow
-def test_what_was_asked_stands_beside_the_figures(made):
-    settings = read_result(job_of("CODCLM").result).settings
-    assert settings["order"].startswith("generated, test, 6 documents of 5.0 sentences, 5 shuffles of each, seed 4; ")
-    assert settings["order"].endswith("; chance 50.00 %")
-    assert settings["insertion"].startswith("others, test, 10 documents of 4.5 sentences, 2 sentences of each put back")
+def test_the_share_of_unknown_words_is_that_of_the_documents(made):
     corpus = GeneratedLanguage(train=12, valid=2, test=6, sentences=(5, 5))
     known = {word for document in corpus.documents("train") for word in document.words()}
     words = [word for document in corpus.documents("test") for word in document.words()]
     unknown = np.mean([word not in known for word in words])
     assert read_result(job_of("CODCLM").result).metrics["order_unk_rate_of_documents"] == pytest.approx(unknown)
-    assert f"Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", size="small")
-
-
-def test_the_printed_table_has_intervals_and_paired_differences(made):
-    shown = table("coherent", size="small", format="markdown")
-    ours = load_results(load_definition("coherent"), size="small")
-    metrics = read_result(job_of("CODCLM").result).metrics
-    low, high = ours.intervals["CODCLM", "order"]
-    assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
-    (found,) = [each for each in compare(ours) if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")]
-    paired = bootstrap_interval(items_of("CODCLM", "order") - items_of("RNNLM", "order"), groups=np.arange(6))
-    assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
-    assert "a paired bootstrap (Accuracy, Insertion" in shown
-    assert r"| CODCLM | paper | 81.72\* |" in shown

@@ -9,21 +9,17 @@ import yaml
 from depgen.data.experiment import data_of
 from depgen.reporting.measures.graphs import ARCS, WITHOUT_HEAD, WORDS_OF_GRAPHS, GraphStatistics, numbers_of_graphs
 from depgen.trees.sentence import Sentence
+from tests.fixtures.kinds import named
 
 GRAPH = Sentence(("a", "b", "c"), edges=((0, 1, "root"), (1, 2, "x"), (2, 2, "z"), (3, 2, "y")))
 TREE = Sentence(("d",), heads=(0,), relations=("root",))
 EXPERIMENT = {
     "model": {"class_path": "depgen.models.gilt.GiLT"},
-    "data": {
-        "class_path": "depgen.data.text.TextData",
-        "init_args": {
-            "corpus": {
-                "class_path": "depgen.data.generated.GeneratedLanguage",
-                "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-            },
-            "max_documents": 4,
-        },
-    },
+    "data": named(
+        "data.text.TextData",
+        corpus=named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5]),
+        max_documents=4,
+    ),
 }
 
 

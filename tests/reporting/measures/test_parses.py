@@ -21,12 +21,10 @@ from depgen.reporting.measures.parses import WORDS, Correlations, measure_floor,
 from depgen.reporting.reproduce import make
 from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
+from tests.fixtures.kinds import named
 from tests.invented_models import write_other_seed, write_udgn_run
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
 TABLE = {
     "table": "trees",
     "caption": "Invented trees",
@@ -34,10 +32,7 @@ TABLE = {
     "parsing": "parsing_stories",
     "measures": [
         "depgen.reporting.measures.parses.Trees",
-        {
-            "class_path": "depgen.reporting.measures.parses.Correlations",
-            "init_args": {"treebank": "correlations_stories"},
-        },
+        named("reporting.measures.parses.Correlations", treebank="correlations_stories"),
     ],
     "columns": [{"key": "uda_tree", "header": "UDA", "higher_better": True}],
     "rows": [

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import yaml
 
 from depgen.annotation.controls import LeftChain
 from depgen.data.experiment import data_of
@@ -34,35 +35,10 @@ from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths, written_tree
 from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence
+from tests.fixtures.kinds import EXPERIMENTS, SENTENCES, text
 
 HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
 CHAINS = {"class_path": "depgen.annotation.controls.LeftChain"}
-LEVELS = """
-seed_everything: 1
-trainer: {max_epochs: 1, accelerator: cpu, enable_progress_bar: false}
-model:
-  class_path: depgen.models.itexp.ITEXP
-  init_args:
-    backbone:
-      class_path: depgen.backbones.transformer.Transformer
-      init_args:
-        {layers: 1, width: 8, attention_heads: 2, feedforward: 8, causal: false, tied: false, output_bias: true}
-data:
-  class_path: depgen.data.levels.LevelData
-  init_args:
-    corpus:
-      class_path: depgen.data.corpus.WithSteps
-      init_args:
-        steps: [depgen.data.steps.SingleSentences]
-        corpus:
-          class_path: depgen.data.generated.GeneratedLanguage
-          init_args: {train: 6, valid: 4, test: 4, sentences: [5, 5]}
-    annotator: {class_path: depgen.annotation.controls.GoldTrees}
-    vocabulary: {class_path: depgen.data.levels.ExpansionVocabulary}
-"""
-PLAIN = LEVELS.partition("    annotator")[0]
-PLAIN = PLAIN.replace("itexp.ITEXP", "causal_lm.CausalLM").replace("causal: false", "causal: true")
-PLAIN = PLAIN.replace("levels.LevelData", "text.TextData")
 TABLE = """
 table: levels
 caption: Invented
@@ -85,8 +61,9 @@ rows:
 def row(project, depgen):
     """A trained row, measured by a measure."""
     (project / "experiments/tables/levels.yaml").write_text(TABLE)
-    (project / "experiments/levels_toy.yaml").write_text(LEVELS)
-    (project / "experiments/plain_toy.yaml").write_text(PLAIN)
+    plain = {**EXPERIMENTS["transformer"], "data": text(corpus=SENTENCES)}
+    for name, settings in (("levels", EXPERIMENTS["itexp"]), ("plain", plain)):
+        (project / f"experiments/{name}_toy.yaml").write_text(yaml.safe_dump(settings))
 
     def measured(measure, name="ITEXP"):
         definition = load_definition("levels").model_copy(update={"generation": HOW})

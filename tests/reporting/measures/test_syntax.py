@@ -2,39 +2,31 @@
 
 import numpy as np
 import pytest
-import yaml
 
-from depgen.cli import main
-from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare
 from depgen.reporting.jobs import Job
 from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
-from tests.evaluation.oracles_of_stories import in_process
+from tests.fixtures.kinds import named
 from tests.invented_syntax import NAMES, write_syntax
+from tests.reporting.commands import tables_made
 
 pytestmark = pytest.mark.slow
 
-STORIES = {
-    "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
-}
+STORIES = named("data.generated.GeneratedLanguage", train=6, valid=2, test=2, sentences=[5, 5])
 STEPS = ["depgen.data.steps.SingleSentences"]
-CORPUS = {"class_path": "depgen.data.corpus.WithSteps", "init_args": {"corpus": STORIES, "steps": STEPS}}
+CORPUS = named("data.corpus.WithSteps", corpus=STORIES, steps=STEPS)
 SIZES = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
-BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": SIZES}
+BACKBONE = named("backbones.transformer.Transformer", **SIZES)
 CHAIN = {"class_path": "depgen.annotation.controls.LeftChain"}
 
 
 def experiment(name, *, vocabulary=None, specials=(), annotator=None, **arguments):
-    pieces = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 300, "specials": [*specials]}}
+    pieces = named("data.vocabulary.SubwordPieces", size=300, specials=[*specials])
     return {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
-        "model": {"class_path": f"depgen.models.{name}", "init_args": arguments},
-        "data": {
-            "class_path": "depgen.data.text.TextData",
-            "init_args": {"corpus": CORPUS, "vocabulary": vocabulary or pieces, "annotator": annotator},
-        },
+        "model": named(f"models.{name}", **arguments),
+        "data": named("data.text.TextData", corpus=CORPUS, vocabulary=vocabulary or pieces, annotator=annotator),
     }
 
 
@@ -79,18 +71,10 @@ TABLE = {
 def made(tmp_path_factory):
     """A folder in which the table was made."""
     folder = tmp_path_factory.mktemp("place")
-    for name, content in {"tables/syntax": TABLE, **EXPERIMENTS}.items():
-        file = folder / "experiments" / f"{name}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(content if name.startswith("tables") else {**content, "small": {}}))
     write_syntax(folder / "data")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name in ("data", "cache", "runs", "results"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        patch.setattr(reproduce, "run_depgen", in_process)
-        reproduce.reproduce("syntax", size="small")
-        yield folder
+    small = {name: {**each, "small": {}} for name, each in EXPERIMENTS.items()}
+    with tables_made(folder, {"tables/syntax": TABLE, **small}, "syntax"):
+        yield
 
 
 def job_of(row):
@@ -123,14 +107,6 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_beam_is_the_rows_where_scores_are_bounds():
-    assert not {"blimp_bound", "suites_bound"} & {*result_of("exact").settings}
-    settings = result_of("bound").settings
-    said = "lower bounds of log-likelihoods, over 3 hypotheses"
-    assert settings["blimp_bound"] == settings["suites_bound"] == said
-
-
-@pytest.mark.usefixtures("made")
 def test_settings_tell_pseudo_likelihoods_from_others_and_leave_floors_free():
     settings = {row: result_of(row).settings for row in ("exact", "bound", "pseudo")}
     for key in COMPARED:
@@ -158,18 +134,3 @@ def test_exact_and_bound_scores_compare_and_pseudo_ones_do_not():
     assert reasons["bound", "suites"] is None
     assert reasons["pseudo", "blimp"] == reasons["pseudo", "suites"] == OTHER_JUDGE
     assert not [row for row, _ in reasons if row == "words"]
-
-
-@pytest.mark.usefixtures("made")
-def test_the_table_names_bounds_and_marks_none_of_another_kind(capsys):
-    assert main(["table", "syntax", "--size", "small", "--format", "markdown"]) == 0
-    text = capsys.readouterr().out
-    notes = {line[2:].partition(": ")[0]: line for line in text.splitlines() if line.startswith("- ")}
-    assert "(bound): lower bounds of log-likelihoods, over 3 hypotheses" in notes["Settings"]
-    assert "pseudo-log-likelihood" in notes["Settings"]
-    for header in ("suites", "blimp"):
-        assert f"{header} |  |  |  |  | not compared: {OTHER_JUDGE} |" in text
-    assert "100.0 % of the pairs hold <unk>" in notes["Not computed"]
-    lines = [each for each in text.splitlines() if each.startswith("| pseudo")]
-    assert lines
-    assert "*" not in "".join(lines)
