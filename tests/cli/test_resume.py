@@ -123,6 +123,24 @@ def test_kill_9_in_mid_epoch_and_resume_gives_the_weights_of_an_unbroken_run(run
         assert resumed["global_step"] == expected["global_step"]
 
 
+def _fit(config):
+    raise SystemExit(main(["fit", "--config", config]))
+
+
+def test_two_runs_at_once_do_not_meet(run, tiny, tmp_path):
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_fit, args=(tiny,)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0]
+    folders = runs_of(tmp_path)
+    assert len(folders) == 3
+    weights = [load_checkpoint(folder / "checkpoints" / "best.ckpt")["state_dict"] for folder in folders]
+    assert all(torch.equal(each[name], weights[0][name]) for each in weights for name in weights[0])
+
+
 def test_a_new_run_begins_with_the_weights_and_the_vocabulary_of_another(run, tiny, tmp_path, capsys):
     held = load_checkpoint(run / "checkpoints" / "best.ckpt")["state_dict"]
     unchanged = ["--model.first_share", "0", "--trainer.limit_train_batches", "0"]
