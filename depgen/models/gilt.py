@@ -65,8 +65,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.arc_pairs import GraphScorer, GraphScores, ScorerState
-from depgen.nn.attention import KeyValues
-from depgen.nn.coded_scores import coded_scores
+from depgen.nn.attention import KeyValues, coded_scores
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
