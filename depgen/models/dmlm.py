@@ -50,9 +50,8 @@ from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.precise import PreciseMean
-from depgen.nn.growing import Growing, SeenKeys
 from depgen.nn.precise import precise
-from depgen.nn.rows import Rows
+from depgen.nn.rows import Growing, Rows
 from depgen.nn.vocabulary import (
     Bias,
     Weight,
@@ -181,6 +180,27 @@ def log_dependency_attention(
         return mean
     near = mean.masked_fill(unseen(*mean.shape[1:], window=window, device=mean.device), lowest)
     return near - near.logsumexp(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class SeenKeys(Rows):
+    """The keys that later queries of an attention attend to, and which of them are padding.
+
+    Attributes:
+        keys: one a position, [batch position width].
+        padding: True at positions that are no tokens, [batch position].
+    """
+
+    keys: Growing
+    padding: Growing
+
+    def extended(self, other: "SeenKeys") -> "SeenKeys":
+        """These keys followed by those of later positions."""
+        return SeenKeys(self.keys.extended(other.keys.tensor), self.padding.extended(other.padding.tensor))
+
+    def last(self, count: int) -> "SeenKeys":
+        """The last `count` keys, or all if there are fewer."""
+        return SeenKeys(self.keys.last(count), self.padding.last(count))
 
 
 class QueryKeyAttention(nn.Module):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor, nn
 
-from depgen.nn.growing import Growing
+from depgen.nn.rows import Growing
 
 Scores = Callable[[Tensor, "KeyValues"], Tensor | None]
 """From queries [batch heads length size] and all keys to what is added to the scaled scores."""
