@@ -31,10 +31,10 @@ from depgen.models.dtg import (
     single_root,
     string_of,
 )
+from tests.backbones.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.projective_trees import all_beginnings, all_heads, all_trees
-from tests.nn.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.nn.test_stack_attention import table
 from tests.trees.trees import projective_heads
 

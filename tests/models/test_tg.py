@@ -31,9 +31,9 @@ from depgen.models.tg import (
     symbols_of,
 )
 from depgen.trees.sentence import Document, Sentence
+from tests.backbones.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.contract.systems import VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees, trees
-from tests.nn.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.nn.test_stack_attention import table
 
 S, NP, VP = range(3)
