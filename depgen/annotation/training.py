@@ -18,7 +18,7 @@ from depgen.data.steps import LEAVE_OUT
 from depgen.errors import UserError
 from depgen.locations import folder_written_whole, json_object, lines_sha256, made_once, write_atomically
 from depgen.metrics.attachment import attachment, compared_edges, compared_words, edge_scores
-from depgen.seeds import checked_seed
+from depgen.training.randomness import checked_seed
 from depgen.trees.annotator import FIELDS, Structure
 from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence

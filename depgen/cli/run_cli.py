@@ -27,7 +27,6 @@ from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.evaluation.unit_scores import beam_of
 from depgen.locations import below_runs, file_sha256
-from depgen.seeds import checked_seed
 from depgen.training.callbacks import (
     InitialWeights,
     ItemScoreWriter,
@@ -40,6 +39,7 @@ from depgen.training.checkpoints import CheckpointWriter, checked_vocabulary_siz
 from depgen.training.evaluated import write_numbers
 from depgen.training.logs import CurveLogger
 from depgen.training.provenance import describe_run
+from depgen.training.randomness import checked_seed
 from depgen.training.resume import Resume
 from depgen.training.runs import (
     BEST,

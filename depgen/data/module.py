@@ -42,7 +42,7 @@ from depgen.data.vocabulary import (
 )
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
-from depgen.seeds import checked_seed
+from depgen.training.randomness import checked_seed
 from depgen.trees.annotator import Annotator
 from depgen.trees.pieces import LeftDependents
 

@@ -19,11 +19,10 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel, Likelihood, SentenceContext
 from depgen.metrics.item_scores import ItemScores
-from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, precise_device
 from depgen.nn.vocabulary import word_log_probs
-from depgen.training.randomness import shared_seed
+from depgen.training.randomness import hashed_uniform, shared_seed
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from depgen.evaluation.union import union_score
 from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
-from depgen.seeds import checked_seed
+from depgen.training.randomness import checked_seed
 
 DEFAULTS = {
     **dict.fromkeys(("bleu1", "bleu2"), "by sentence, smoothing method 1 of Chen & Cherry (2014)"),
