@@ -70,8 +70,8 @@ from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
-from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
+from depgen.training.optimizers import groups_of_parts
 from depgen.training.phases import Phase, after
 from depgen.trees.graph import Ends, joined_edges
 from depgen.trees.sentence import Edge
