@@ -26,7 +26,7 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.hub import TOKENIZER_FILE, cached_folder, load_weights, names_a_folder, tokenizer_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
-from depgen.language_models.windows import Windows
+from depgen.language_models.left_to_right import Windows
 from depgen.locations import models_root, runs_root
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
