@@ -29,7 +29,7 @@ from depgen.evaluation.trained import Trained, located
 from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, read_by, score_documents
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
-from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+from depgen.language_models.masked import PretrainedMaskedLM
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Sentence
 

@@ -165,7 +165,7 @@ def system_class(name: str | Path | None) -> type[LanguageModel] | None:
     """The class of the system that `load_trained` would load; None if it is no system, or one that no run may name."""
     kind, place = located(name)
     if kind == "pretrained":
-        from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+        from depgen.language_models.masked import PretrainedMaskedLM
         from depgen.models.causal_lm import CausalLM
 
         return PretrainedMaskedLM if _is_masked(place) else CausalLM
@@ -221,7 +221,7 @@ def _is_masked(folder: Path) -> bool:
 def _pretrained_masked(folder: Path, *, device: str | None) -> Trained:
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+    from depgen.language_models.masked import PretrainedMaskedLM
 
     tokenizer = tokenizer_of(folder)
     named = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)

@@ -19,7 +19,7 @@ from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel, Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight, Windows
-from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+from depgen.language_models.masked import PretrainedMaskedLM
 from depgen.language_models.structured import StructuredLanguageModel
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary

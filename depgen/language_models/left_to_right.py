@@ -30,7 +30,7 @@ from depgen.trees.sentence import Edge
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows that slide over a sequence, the token that begins it and those of a text; a text that fits is read in one.
+    """Windows that slide over a sequence, the token that begins it and those of a text; a text that fits needs one.
 
     Each position is predicted once, by the first window that holds it. So each window but the first gives the last
     `stride` of its positions, and the tokens before these are context alone
