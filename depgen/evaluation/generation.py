@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.detokenization import detokenize
+from depgen.data.tokenization import detokenize
 from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import Sampling, made_options

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from depgen.data.detokenization import detokenize, rejoined
+from depgen.data.tokenization import detokenize, rejoined
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.text.judges import bertscore, lm_perplexity
