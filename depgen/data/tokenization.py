@@ -1,6 +1,7 @@
 """How raw English text is cut into sentences and tokens, in the manner of the Penn Treebank, and tokens joined again.
 
-Text is cut by spaCy's rules. Tokens are in Unicode's form NFC: a letter and an accent that follows it are one character, as most text has them.
+Text is cut by spaCy's rules. Tokens are in Unicode's form NFC: a letter and an accent that follows it are one
+character, as most text has them.
 """
 
 import re
