@@ -67,7 +67,7 @@ def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
         raise UserError(f"There is no verb {verb!r}.{did_you_mean(verb, VERBS)} `depgen --help` lists all.")
     log_to_stderr()
     if not VERBS[verb].target:
-        from depgen.cli.training import run_training
+        from depgen.cli.run_cli import run_training
 
         return run_training(verb, rest)
     from depgen.cli.verb_functions import run_function
