@@ -28,7 +28,7 @@ from depgen.cli.verbs import VERBS, as_sentence
 from depgen.data.module import CorpusData
 from depgen.data.record import data_tags, other_data, record_data
 from depgen.data.vocabulary import VOCABULARY_FILE
-from depgen.errors import UserError, reason_of, user_errors_unwrapped
+from depgen.errors import UserError, checked_seed, reason_of, user_errors_unwrapped
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.evaluation.unit_scores import beam_of
 from depgen.locations import below_runs, check_writable, file_sha256, runs_root
@@ -46,7 +46,6 @@ from depgen.training.class_paths import known_classes_alone
 from depgen.training.evaluated import write_numbers
 from depgen.training.logs import CurveLogger, quiet_libraries
 from depgen.training.provenance import describe_run
-from depgen.training.randomness import checked_seed
 from depgen.training.resume import Resume
 from depgen.training.runs import (
     BEST,

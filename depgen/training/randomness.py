@@ -11,11 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.errors import UserError
 from depgen.nn.precise import precise
-
-LARGEST_SEED = 2**32 - 1
-"""NumPy's global generator takes none beyond it."""
 
 
 def seed_of(text: str) -> int:
@@ -25,17 +21,6 @@ def seed_of(text: str) -> int:
     (True, False)
     """
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
-
-
-def checked_seed(seed: int, name: str = "seed") -> int:
-    """The seed, once it is certain that every generator takes it.
-
-    Raises:
-        UserError: it is negative or too large; `name` says which seed.
-    """
-    if not 0 <= seed <= LARGEST_SEED:
-        raise UserError(f"{name}: expected a seed from 0 to {LARGEST_SEED}, found {seed}.")
-    return seed
 
 
 def step_seed(seed: int, *place: int) -> int:

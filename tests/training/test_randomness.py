@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from depgen.errors import UserError
-from depgen.training.randomness import LARGEST_SEED, StepSeed, checked_seed, hashed_uniform, shared_seed, step_seed
+from depgen.errors import LARGEST_SEED, UserError, checked_seed
+from depgen.training.randomness import StepSeed, hashed_uniform, shared_seed, step_seed
 
 
 def test_what_every_generator_takes_is_a_seed():

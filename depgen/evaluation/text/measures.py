@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from depgen.data.tokenization import detokenize, rejoined
-from depgen.errors import UserError
+from depgen.errors import UserError, checked_seed
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.text.judges import bertscore, lm_perplexity
 from depgen.evaluation.text.oracle import description_of, find_oracle, lm_score, reverse_lm_score, text_losses
@@ -36,7 +36,6 @@ from depgen.evaluation.union import union_score
 from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
-from depgen.training.randomness import checked_seed
 
 DEFAULTS = {
     **dict.fromkeys(("bleu1", "bleu2"), "by sentence, smoothing method 1 of Chen & Cherry (2014)"),
