@@ -77,7 +77,7 @@ from depgen.training.randomness import hashed_uniform
 from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, levels_of, numbered_through, written_tree
 from depgen.trees.conllu import read_conllu
 from depgen.trees.pieces import piece_tree
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import check_tree
 
 logger = logging.getLogger(__name__)
 

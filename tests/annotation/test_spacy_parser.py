@@ -9,8 +9,7 @@ from depgen.annotation.spacy import SpacyAnnotator, SpacyTagger
 from depgen.annotation.training import train_parser
 from depgen.errors import UserError
 from depgen.trees.annotator import check_words
-from depgen.trees.sentence import Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Sentence, check_tree
 from tests.annotation.conftest import tiny_spacy, toy_sentences
 
 
