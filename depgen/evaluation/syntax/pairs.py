@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from depgen.data.generated_pairs import controlled_contexts, controlled_pairs
+from depgen.data.generated import controlled_contexts, controlled_pairs
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.syntax.scoring import Protocol, SyntaxOptions, combined, measured, of_groups, score_sentences
