@@ -131,7 +131,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         options={"coherence --output": "--item_output"}, answers={"coherence": former_coherence},
     ),
     Generation(
-        "one name an option", "depgen/cli/verb_options.py",
+        "one name an option", "!depgen/cli/completion.py",
         options={f"{verb} -n": "--number" for verb in ("generate", "human-eval export", "plot trees")},
     ),
     Generation(

@@ -1,9 +1,12 @@
-"""The one error class for what a user can mend, and the name that was meant where one is misspelt."""
+"""The one error class for what a user can mend, checks of values, and the name that was meant where one is misspelt."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
+
+LARGEST_SEED = 2**32 - 1
+"""NumPy's global generator takes none beyond it."""
 
 
 class UserError(ValueError):
@@ -43,6 +46,17 @@ def check_one_of(**choices: tuple[object, Any]) -> None:
         if value is not None and value not in get_args(literal):
             expected = ", ".join(map(str, get_args(literal)))
             raise UserError(f"{name}: expected one of {expected}, found {value}.")
+
+
+def checked_seed(seed: int, name: str = "seed") -> int:
+    """The seed, once it is certain that every generator takes it.
+
+    Raises:
+        UserError: it is negative or too large; `name` says which seed.
+    """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UserError(f"{name}: expected a seed from 0 to {LARGEST_SEED}, found {seed}.")
+    return seed
 
 
 @contextmanager

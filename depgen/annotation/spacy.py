@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from depgen.annotation.annotator import ParserAnnotator, content_of, find_parser, lowercased, read_description
 from depgen.annotation.training import ParserTraining, scores_of, summary_of
@@ -135,6 +135,25 @@ class SpacyAnnotator(ParserAnnotator):
 
     def _load(self) -> tuple[SpacyPipeline, bool]:
         return load_pipeline(self.name, "parser")
+
+
+@runtime_checkable
+class Tagger(Protocol):
+    """Anything that gives each word a tag of the Penn Treebank.
+
+    Attributes:
+        method: what results call it.
+    """
+
+    method: str
+
+    def fingerprint(self) -> str:
+        """A digest of everything that the tags depend on."""
+        ...
+
+    def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The same sentences with tags."""
+        ...
 
 
 class SpacyTagger:

@@ -15,10 +15,9 @@ import numpy as np
 from depgen.annotation.annotator import DESCRIPTION, SCORES, Parser, lowercased, parser_folder, read_description
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.steps import LEAVE_OUT
-from depgen.errors import UserError
+from depgen.errors import UserError, checked_seed
 from depgen.locations import folder_written_whole, json_object, lines_sha256, made_once, write_atomically
 from depgen.metrics.attachment import attachment, compared_edges, compared_words, edge_scores
-from depgen.seeds import checked_seed
 from depgen.trees.annotator import FIELDS, Structure
 from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,14 @@ def evaluate(
     if len(rows) > 1:
         rows = [each.assign(measure=name) for name, each in zip(measures, rows, strict=True)]
     return written(rows, output=output, json=json, digits=4)
+
+
+def options_of_measures(arguments: Sequence[str]) -> list[type]:
+    """The dataclasses of the options of the measures that are named before the first option."""
+    names = takewhile(lambda argument: not argument.startswith("-"), arguments)
+    return [options_class(measure_function(name)) for name in names]
+
+
+def options_of_heat_map(arguments: Sequence[str]) -> list[type]:
+    """The dataclass of the options of the measure that `plot heat-map` draws."""
+    return [options_class(measure_function("correlations"))]

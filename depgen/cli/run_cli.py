@@ -1,4 +1,7 @@
-"""LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
+"""`depgen fit`, `validate`, `test` and `predict`: the run is found, LightningCLI does the rest.
+
+It works on run folders: with our callbacks, writer and loggers, the run's vocabulary, and its settings kept.
+"""
 
 import copy
 import logging
@@ -8,26 +11,28 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning as L
 import torch
 import yaml
+from jsonargparse.typing import PositiveInt
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import LambdaCallback, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
-from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, add_run_options
 from depgen.cli.settings import FREE, SECTIONS, as_list, differing, held_settings, longer, refuse
+from depgen.cli.verb_functions import Parser
 from depgen.cli.verbs import VERBS, as_sentence
 from depgen.data.module import CorpusData
 from depgen.data.record import data_tags, other_data, record_data
 from depgen.data.vocabulary import VOCABULARY_FILE
-from depgen.errors import UserError, reason_of, user_errors_unwrapped
+from depgen.errors import UserError, checked_seed, reason_of, user_errors_unwrapped
 from depgen.evaluation.callback import PredictionWriter
 from depgen.evaluation.unit_scores import beam_of
-from depgen.locations import below_runs, file_sha256
-from depgen.seeds import checked_seed
+from depgen.locations import below_runs, check_writable, file_sha256, runs_root
+from depgen.models import import_all
 from depgen.training.callbacks import (
     InitialWeights,
     ItemScoreWriter,
@@ -36,9 +41,10 @@ from depgen.training.callbacks import (
     RunRecord,
     takes_everything,
 )
-from depgen.training.checkpoints import CheckpointWriter, checked_vocabulary_size
+from depgen.training.checkpoints import CheckpointWriter, checked_vocabulary_size, load_checkpoint
+from depgen.training.class_paths import known_classes_alone
 from depgen.training.evaluated import write_numbers
-from depgen.training.logs import CurveLogger
+from depgen.training.logs import CurveLogger, quiet_libraries
 from depgen.training.provenance import describe_run
 from depgen.training.resume import Resume
 from depgen.training.runs import (
@@ -48,9 +54,11 @@ from depgen.training.runs import (
     announce_run,
     create_run,
     experiment_name,
+    forget_run,
     is_finished,
     lengthen,
     locked_run,
+    named_checkpoint,
     process_rank,
     update_record,
     write_settings,
@@ -61,6 +69,64 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
+TRAINER_DEFAULTS = {
+    "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
+    "reload_dataloaders_every_n_epochs": 1,  # each epoch has its own number of batches
+    "enable_model_summary": False,
+    "logger": False,
+}
+
+
+def run_training(verb: str, arguments: Sequence[str]) -> str | None:
+    """What to print after one of Lightning's verbs has been run on a run folder.
+
+    Raises:
+        UserError: a run, checkpoint or setting that can't be used.
+        SystemExit: arguments that do not parse (2), help (0), a stop by Ctrl-C (130).
+    """
+    quiet_libraries()
+    if "" not in sys.path:
+        sys.path.append("")  # a user's own YAML may name classes of the working folder; no run's may
+    request = Request.of(verb, arguments)
+    names = {argument.partition("=")[0] for argument in arguments}
+    shows_help = not names.isdisjoint({"-h", "--help"}) or any(name.endswith(".help") for name in names)
+    if shows_help or "--print_config" in names:  # no run is needed
+        if shows_help:
+            import_all()
+        with known_classes_alone(*request.run_configs):
+            RunCLI(request, request.arguments(), locks=ExitStack())
+        return None
+    source, checkpoint = request.find()
+    initial = None if request.init_from is None else named_checkpoint(request.init_from)
+    if process_rank() == 0 and verb == "fit":
+        check_writable(runs_root())
+    if process_rank() == 0 and source is not None:
+        logger.info("Run: %s", source)
+        announce_run(source)
+    files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
+    try:
+        arguments = request.arguments(source)
+        if checkpoint is not None:
+            load_checkpoint(checkpoint, mmap=True)  # a damaged file is named at once
+        with ExitStack() as locks, known_classes_alone(*request.run_configs, *files):
+            cli = RunCLI(request, arguments, source=source, checkpoint=checkpoint, initial=initial, locks=locks)
+            return cli.output
+    except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
+        raise UserError(str(error)) from error
+    except SystemExit as stop:
+        # Lightning exits with 1 after Ctrl-C
+        raise SystemExit(INTERRUPTED if isinstance(stop.__context__, KeyboardInterrupt) else stop.code) from None
+    finally:
+        forget_run()
+
+
+class TrainingParser(Parser, LightningArgumentParser):
+    """Lightning's parser with our complaints."""
+
+    def add_subclass_arguments(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Add a class's arguments but `collate`, a function that only Python code gives to a data module."""
+        kwargs["skip"] = {"collate", *(kwargs.get("skip") or ())}
+        return super().add_subclass_arguments(*args, **kwargs)
 
 
 class RunCLI(LightningCLI):
@@ -119,9 +185,40 @@ class RunCLI(LightningCLI):
         """
         if not {"-h", "--help"}.isdisjoint(self.request.others):
             add_run_options(parser, self.request.verb)  # which the request has been read from
-        add_own_options(parser, self.request.verb, vocabulary_size=self._vocabulary_size)
         parser.description = as_sentence(VERBS[self.request.verb].help)
         parser.usage = f"depgen {self.request.verb} [options]"
+        target = "model.init_args.vocabulary_size"
+        parser.link_arguments("data", target, compute_fn=self._vocabulary_size, apply_on="instantiate")
+        if self.request.verb == "test":
+            parser.add_argument(
+                "--beam_size",
+                type=PositiveInt | None,
+                help="structures of a text that are summed over, where scores are bounds",
+            )
+        parser.add_argument(
+            "--wandb",
+            nargs="?",
+            const="online",
+            type=Literal["online", "offline"],
+            help="log to W&B too, online (or as WANDB_MODE says) or offline",
+        )
+        parser.add_argument(
+            "--resume_every_n_steps", type=PositiveInt, default=500, help="(fit) steps between saves of resume.ckpt"
+        )
+        parser.add_argument(
+            "--compile",
+            nargs="?",
+            const=True,
+            default=False,
+            type=bool,
+            help="(fit) compile the backbone; needs a C++ compiler",
+        )
+        parser.add_argument(
+            "--float32_matmul_precision",
+            type=Literal["highest", "high", "medium"],
+            default="highest",
+            help="(fit) of matrix products; high and medium are faster on GPUs, medium on CPUs too",
+        )
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others but more epochs, the others say them."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.configurations import Difference, differences, flatten
 from depgen.yaml_files import read_settings
 
 SECTIONS = ("model", "data", "seed_everything")
@@ -94,6 +93,33 @@ def held_settings(run: Path, checkpoint: Path, *, resumes: bool = False) -> dict
     return settings
 
 
+class Difference(NamedTuple):
+    """A setting, by its dotted name, that differs; None where one side does not have it."""
+
+    name: str
+    given: Any
+    held: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.given!r} given, {self.held!r} in the checkpoint"
+
+
+def flatten(settings: object, prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level of dotted names; lists by position.
+
+    >>> flatten({"a": {"b": 1, "c": [2, {"d": 3}], "e": {}}})
+    {'a.b': 1, 'a.c.0': 2, 'a.c.1.d': 3, 'a.e': {}}
+    """
+    if isinstance(settings, (list, tuple)) and settings:
+        settings = dict(enumerate(settings))
+    if not isinstance(settings, Mapping) or not settings:
+        return {prefix: settings} if prefix else {}
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat.update(flatten(value, f"{prefix}.{name}" if prefix else str(name)))
+    return flat
+
+
 def differing(
     asked: Mapping[str, Any], held: Mapping[str, Any], run: Path, *, resumes: bool = False
 ) -> list[Difference]:
@@ -108,10 +134,13 @@ def differing(
         resumes: whether training continues.
     """
     written = flatten(read_settings(run / "config.yaml"))
+    given, kept = flatten(_compared(asked, resumes)), flatten(_compared(held, resumes))
+    names = (name for name in sorted(given.keys() | kept.keys()) if given.get(name) != kept.get(name))
+    different = [Difference(name, given.get(name), kept.get(name)) for name in names]
     return [
-        difference
-        for difference in differences(_compared(asked, resumes), _compared(held, resumes))
-        if difference.name not in FREE and not (difference.given is None and written.get(difference.name) is None)
+        each
+        for each in different
+        if each.name not in FREE and not (each.given is None and written.get(each.name) is None)
     ]
 
 

@@ -1,5 +1,6 @@
 """Verbs that are functions: their options by the function's signature, and the call."""
 
+import argparse
 import importlib
 import inspect
 import os
@@ -44,6 +45,26 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Itera
     _check_files(values)
     result = function(**{name: values[name] for name in _parameters(function, *kinds)})
     return result if result is None or isinstance(result, abc.Iterator) else str(result)
+
+
+def options_of_generation(arguments: Sequence[str]) -> list[type]:
+    """The dataclass of the options of the named run's system, or of the newest run's; none without any run.
+
+    Raises:
+        UserError: there is no such run.
+    """
+    from depgen.evaluation.trained import system_class
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--run")
+    run = parser.parse_known_args(list(arguments))[0].run
+    try:
+        system = system_class(run)
+    except UserError:
+        if run is not None:
+            raise
+        return []
+    return [] if system is None or system.generation_options is None else [system.generation_options]
 
 
 def _check_files(values: Mapping[str, Any]) -> None:

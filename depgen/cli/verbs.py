@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "generate": Verb(
             "generate texts, with or without prompts",
             "depgen.evaluation.verbs:generate",
-            options="depgen.cli.verb_options:options_of_generation",
+            options="depgen.cli.verb_functions:options_of_generation",
         ),
         "score": Verb(
             "print log-probabilities and surprisals of words, sentences or documents",
@@ -61,7 +61,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "measure a system or texts: minimal pairs, suites, trees, coherence, generated texts and others",
             "depgen.cli.evaluate:evaluate",
             positionals=("measures",),
-            options="depgen.cli.verb_options:options_of_measures",
+            options="depgen.cli.evaluate:options_of_measures",
         ),
     },
     "Tables and reports": {
@@ -93,7 +93,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "plot heat-map": Verb(
             "draw the correlations of attention heads with dependency relations",
             "depgen.reporting.system_plots:plot_heat_map",
-            options="depgen.cli.verb_options:options_of_heat_map",
+            options="depgen.cli.evaluate:options_of_heat_map",
         ),
         "plot trees": Verb(
             "draw dependency trees or graphs (HTML, SVG), those of a file or run under gold ones",

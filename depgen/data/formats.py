@@ -15,9 +15,8 @@ from depgen.locations import json_value
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed, without_tags
 from depgen.trees.sdp import read_sdp
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document, Sentence, check_tree
 from depgen.trees.text_files import format_of, read_columns, read_lines
-from depgen.trees.tree import check_tree
 
 
 @dataclass(frozen=True)

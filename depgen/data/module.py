@@ -40,9 +40,8 @@ from depgen.data.vocabulary import (
     load_vocabulary,
     vocabulary_of_checkpoint,
 )
-from depgen.errors import UserError, check_at_least
+from depgen.errors import UserError, check_at_least, checked_seed
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
-from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator
 from depgen.trees.pieces import LeftDependents
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from depgen.data.corpus import Versioned, log_left_out
 from depgen.data.tokenization import SentenceSplitter, Tokens, sentences_of, words_of
 from depgen.errors import UserError, did_you_mean
-from depgen.trees.sentence import Document, Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Document, Sentence, check_tree
 
 Kind = Literal["tokens", "sentences", "text", "heads", "relations", "tags", "identifier"]
 Row = Mapping[str, Any]

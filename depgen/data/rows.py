@@ -13,8 +13,7 @@ from depgen.trees.annotator import FIELDS, Annotator, Rearranger, SentenceError
 from depgen.trees.constituency import check_constituents
 from depgen.trees.graph import check_graph
 from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
-from depgen.trees.sentence import Constituent, Document, Edge, Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Constituent, Document, Edge, Sentence, check_tree
 
 DocumentRow = dict[str, Any]
 """A document in an annotated table; see `depgen.data.table.AnnotatedSplit`."""

@@ -33,7 +33,6 @@ from depgen.data.corpus import (
     form_of,
     log_left_out,
 )
-from depgen.data.detokenization import detokenize, rejoined
 from depgen.data.names import (
     CapitalizedNames,
     delexicalize,
@@ -44,7 +43,7 @@ from depgen.data.names import (
     read_name_genders,
     tokens_of_story,
 )
-from depgen.data.tokenization import Tokens, tokenize
+from depgen.data.tokenization import Tokens, detokenize, rejoined, tokenize
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.graph import without_relations

@@ -30,8 +30,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from itertools import accumulate
 
-from depgen.annotation.tagger import FUNCTION_WORDS
-
 TaggedSentence = tuple[tuple[str, str], ...]
 Story = tuple[TaggedSentence, ...]
 
@@ -241,6 +239,8 @@ ENDINGS = {"VBD": "ed", "VBN": "ed", "VBG": "ing", "VBZ": "s", "NNS": "s"}
 """Of regular forms, by tag."""
 
 _DATA = resources.files("depgen.evaluation")
+FUNCTION_WORDS = frozenset(_DATA.joinpath("function_words.txt").read_text().split())
+"""Pronouns, determiners, auxiliaries, prepositions, conjunctions, particles and the adverbs that grammar needs."""
 _IRREGULAR = [tuple(line.split()) for line in _DATA.joinpath("irregular_verbs.txt").read_text().splitlines()]
 _IRREGULAR_FORMS = {
     "VBD": {base: past for base, past, _ in _IRREGULAR},

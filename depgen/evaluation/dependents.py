@@ -18,7 +18,7 @@ from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import sequence_losses
-from depgen.trees.future_dependents import future_dependents
+from depgen.models.dmlm import future_dependents
 
 SPLIT = "valid"
 """Test splits have no trees."""

@@ -31,7 +31,7 @@ from depgen.language_models.left_to_right import GraphNetwork
 from depgen.models.itexp import ExpansionOptions
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
-from depgen.seeds import seed_of
+from depgen.training.randomness import seed_of
 from depgen.trees.annotator import Structure
 from depgen.trees.constituency import format_constituents
 from depgen.trees.sentence import Sentence

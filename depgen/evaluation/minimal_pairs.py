@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 from jsonargparse.typing import PositiveInt
 
-from depgen.data.generated_pairs import controlled_contexts, controlled_pairs
+from depgen.data.generated import controlled_contexts, controlled_pairs
 from depgen.data.tokenization import Tokens
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured

@@ -34,7 +34,7 @@ from depgen.evaluation.unit_scores import (
 )
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
-from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+from depgen.language_models.masked import PretrainedMaskedLM
 from depgen.training.runs import named_checkpoint
 from depgen.trees.sentence import Sentence
 

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from depgen.data.detokenization import detokenize
-from depgen.data.tokenization import Tokens
+from depgen.data.tokenization import Tokens, detokenize
 from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.activations import (

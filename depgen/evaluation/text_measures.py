@@ -24,8 +24,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from depgen.data.detokenization import detokenize, rejoined
-from depgen.errors import UserError
+from depgen.data.tokenization import detokenize, rejoined
+from depgen.errors import UserError, checked_seed
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.text_judges import NotComputedError, TextScore, bertscore, lm_perplexity, mean_score
@@ -34,7 +34,6 @@ from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union import union_score
 from depgen.metrics.bleu import ReferencePool, bleu, corpus_bleu, corpus_self_bleu, distinct, self_bleu
 from depgen.metrics.significance import bootstrap_interval
-from depgen.seeds import checked_seed
 
 DEFAULTS = {
     **dict.fromkeys(("bleu1", "bleu2"), "by sentence, smoothing method 1 of Chen & Cherry (2014)"),

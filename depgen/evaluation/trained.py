@@ -25,7 +25,7 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.hub import TOKENIZER_FILE, cached_folder, load_weights, names_a_folder, tokenizer_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
-from depgen.language_models.windows import Windows
+from depgen.language_models.left_to_right import Windows
 from depgen.locations import models_root, runs_root
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
@@ -154,7 +154,7 @@ def system_class(name: str | Path | None) -> type[LanguageModel] | None:
     """The class of the system that `load_trained` would load; None if it is no system, or one that no run may name."""
     kind, place = located(name)
     if kind == "pretrained":
-        from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+        from depgen.language_models.masked import PretrainedMaskedLM
         from depgen.models.causal_lm import CausalLM
 
         return PretrainedMaskedLM if _is_masked(place) else CausalLM
@@ -210,7 +210,7 @@ def _is_masked(folder: Path) -> bool:
 def _pretrained_masked(folder: Path, *, device: str | None) -> Trained:
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+    from depgen.language_models.masked import PretrainedMaskedLM
 
     tokenizer = tokenizer_of(folder)
     named = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)

@@ -27,8 +27,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset
 from torchmetrics.classification import BinaryAUROC
 
-from depgen.annotation.spacy import SpacyTagger
-from depgen.annotation.tagger import Tagger
+from depgen.annotation.spacy import SpacyTagger, Tagger
 from depgen.data.corpus import Corpus, Split, log_left_out
 from depgen.data.sampler import RankBatch, ResumableLoader, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError

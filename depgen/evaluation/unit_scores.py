@@ -21,10 +21,9 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel, Masking
 from depgen.language_models.document import DocumentLanguageModel
-from depgen.language_models.left_to_right import LeftToRight
-from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+from depgen.language_models.left_to_right import LeftToRight, Windows
+from depgen.language_models.masked import PretrainedMaskedLM
 from depgen.language_models.structured import StructuredLanguageModel
-from depgen.language_models.windows import Windows
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.progress import progress_bar

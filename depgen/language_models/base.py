@@ -22,9 +22,8 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
 from depgen.nn.precise import precise_device
-from depgen.training.clipping import clip_groups, clips_by_group
 from depgen.training.hyper_parameters import factory, plain_settings
-from depgen.training.optimizers import AfterValidation, optimization
+from depgen.training.optimizers import AfterValidation, clip_groups, clips_by_group, optimization
 from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
 from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
 from depgen.training.phases import Phase, Phases

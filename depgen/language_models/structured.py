@@ -480,7 +480,7 @@ class StringState(Rows):
     read: Int[Tensor, " rows"]
 
     def compacted(self) -> "StringState":
-        """The state without the columns that nothing sees from here on, in slots (`depgen.nn.branches`)."""
+        """The state without the columns that nothing sees from here on, in slots (`depgen.nn.attention.Places`)."""
         stack, kept = self.stack.compacted()
         first = self.backbone.layers[0].in_new_slots(kept)
         layers = (first, *(layer.in_new_slots(kept, like=first) for layer in self.backbone.layers[1:]))

@@ -39,7 +39,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Int32, Int64
 from torch import Tensor, nn
 from torch.nn import Parameter
 
@@ -50,9 +50,8 @@ from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.precise import PreciseMean
-from depgen.nn.growing import Growing, SeenKeys
 from depgen.nn.precise import precise
-from depgen.nn.rows import Rows
+from depgen.nn.rows import Growing, Rows
 from depgen.nn.vocabulary import (
     Bias,
     Weight,
@@ -64,12 +63,44 @@ from depgen.nn.vocabulary import (
 )
 from depgen.training.hyper_parameters import Factory, factory
 from depgen.training.phases import Phase, after
-from depgen.trees.future_dependents import future_dependents
 
 MixtureSpace = Literal["probability", "logit"]
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
+
+
+def future_dependents(
+    heads: Sequence[int] | np.ndarray,
+) -> tuple[Int64[np.ndarray, " positions_plus_one"], Int32[np.ndarray, " targets"]]:
+    """The set Z of each input position in CSR form, Sec. 2.1 of Yang & Wan (2022).
+
+    The targets of position j are `targets[offsets[j] : offsets[j + 1]]`; position 0 reads BOS and position j
+    word j, so n words make n+1 positions. An arc between words i < j makes j a target of position i, whichever of the
+    two is the head. As in the authors' code, root words are targets of position 0, and eos, as index n+1, is one of the
+    last word. Targets ascend within a position. O(n log n).
+
+    Args:
+        heads: one head a word, 1-based, 0 = root, -1 = not annotated (no arc).
+
+    Raises:
+        UserError: a word that is its own head, or a head beyond the sentence.
+
+    >>> offsets, targets = future_dependents([2, 0, 2])
+    >>> [targets[a:b].tolist() for a, b in zip(offsets, offsets[1:])]
+    [[2], [2], [3], [4]]
+    """
+    head = np.asarray(heads, dtype=np.int64)
+    count = len(head)
+    word = np.arange(1, count + 1)
+    if (wrong := (head == word) | (head > count)).any():
+        token = int(wrong.argmax()) + 1
+        raise UserError(f"Expected a tree over {count} words, found token {token} with head {head[token - 1]}")
+    arc = head >= 0
+    position = np.append(np.minimum(head, word)[arc], count)
+    target = np.append(np.maximum(head, word)[arc], count + 1)
+    offsets = np.concatenate(([0], np.bincount(position, minlength=count + 1).cumsum())).astype(np.int64)
+    return offsets, target[np.lexsort((target, position))].astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -181,6 +212,27 @@ def log_dependency_attention(
         return mean
     near = mean.masked_fill(unseen(*mean.shape[1:], window=window, device=mean.device), lowest)
     return near - near.logsumexp(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class SeenKeys(Rows):
+    """The keys that later queries of an attention attend to, and which of them are padding.
+
+    Attributes:
+        keys: one a position, [batch position width].
+        padding: True at positions that are no tokens, [batch position].
+    """
+
+    keys: Growing
+    padding: Growing
+
+    def extended(self, other: "SeenKeys") -> "SeenKeys":
+        """These keys followed by those of later positions."""
+        return SeenKeys(self.keys.extended(other.keys.tensor), self.padding.extended(other.padding.tensor))
+
+    def last(self, count: int) -> "SeenKeys":
+        """The last `count` keys, or all if there are fewer."""
+        return SeenKeys(self.keys.last(count), self.padding.last(count))
 
 
 class QueryKeyAttention(nn.Module):

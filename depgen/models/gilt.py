@@ -60,21 +60,19 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, Survivors, representatives
-from depgen.decoding.graph_state import GraphState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.arc_pairs import GraphScorer, GraphScores, ScorerState
-from depgen.nn.attention import KeyValues
-from depgen.nn.coded_scores import coded_scores
+from depgen.nn.attention import KeyValues, coded_scores
+from depgen.nn.feature_tapes import FEATURES, LARGEST, GraphState, TapeOptions, arcs_by_later_word, feature_tapes
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
-from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
+from depgen.training.optimizers import groups_of_parts
 from depgen.training.phases import Phase, after
-from depgen.trees.feature_tapes import FEATURES, LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
 from depgen.trees.graph import Ends, joined_edges
 from depgen.trees.sentence import Edge
 

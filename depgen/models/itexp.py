@@ -68,16 +68,16 @@ from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
-from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, sum_type
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, without, word_log_probs
 from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
+from depgen.training.randomness import hashed_uniform
 from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, levels_of, numbered_through, written_tree
 from depgen.trees.conllu import read_conllu
 from depgen.trees.pieces import piece_tree
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import check_tree
 
 logger = logging.getLogger(__name__)
 

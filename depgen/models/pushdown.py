@@ -44,8 +44,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, Survivors, representatives
 from depgen.errors import check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
-from depgen.nn.attention import KeyValues
-from depgen.nn.coded_scores import coded_scores
+from depgen.nn.attention import KeyValues, coded_scores
 from depgen.nn.positions import SinusoidalPositions
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows

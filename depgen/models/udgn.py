@@ -26,7 +26,7 @@ Deviations
         sentence; in the code their composition never changes, and the budget counts words.
     D8. The Kirchhoff variant: marginals of trees with a single root; how that root is scored is not stated, ours takes
         each word's own place, which the softmax reads as "no head". Its mass is the root's marginal. An arc
-        counts as at most 24 nats below its word's best (`depgen.decoding.matrix_tree.DEPTH`).
+        counts as at most 24 nats below its word's best (`DEPTH`).
     D9. Beyond the paper: `supervised_weight` adds the parser's cross-entropy against given trees, the mean over the
         words of the batch that have one; a root's target is its own place, by which roots are then found, too.
         `mask_from: trees` lets messages pass along given trees instead of the parser's. Without either, trees never
@@ -50,7 +50,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from depgen.data.batch import WordBatch
-from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
 from depgen.language_models.masked import (
     HeadScores,
@@ -62,6 +61,7 @@ from depgen.language_models.masked import (
     without_own_place,
 )
 from depgen.nn.lengths import mask_of
+from depgen.nn.precise import precise, restored
 from depgen.nn.recurrent import call_lstm
 from depgen.nn.vocabulary import full_precision
 
@@ -69,6 +69,9 @@ TINY = 1e-30
 """The least probability whose logarithm is taken."""
 MASK_FLOOR = 1e-6
 """What is added to every m_ij (D3)."""
+DEPTH = 24.0
+"""Nats below its word's best arc from where on an arc counts as being just so far below. Two words that take each other
+for heads by more than 36 would make a matrix that is singular in float64, as no tree has such a cycle."""
 
 
 # -- 1. The parser (Sec. 3.1), Eq. 1 to 5 ---------------------------------------------------------------------------
@@ -155,6 +158,41 @@ def head_log_softmax(scores: HeadScores, is_word: Bool[Tensor, "batch length"]) 
     At least in fp32.
     """
     return full_precision(scores).masked_fill(~is_word[:, None, :], -torch.inf).log_softmax(-1)
+
+
+def tree_marginals(
+    scores: Float[Tensor, "batch dependents heads"],
+    root_scores: Float[Tensor, "batch dependents"],
+    is_word: Bool[Tensor, "batch length"],
+) -> tuple[Float[Tensor, "batch dependents heads"], Float[Tensor, "batch dependents"]]:
+    """How probable each arc and each root is where a tree's weight is exp of its arcs' and its one root's scores (D8).
+
+    The trees are all non-projective ones with a single root; by Kirchhoff's theorem (Koo, Globerson, Carreras &
+    Collins, 2007). In float64, returned in the scores' precision; 0 at padding and on the diagonal. `scores[b, i, j]`
+    is that of word i depending on word j; the diagonal is ignored. One inverse a sentence, O(n^3); differentiable.
+    """
+    length = scores.shape[1]
+    arcs, roots = precise(scores), precise(root_scores)
+    is_word, diagonal = is_word.to(arcs.device), torch.eye(length, dtype=torch.bool, device=arcs.device)
+    possible = is_word[:, :, None] & is_word[:, None, :] & ~diagonal
+    arcs, roots = arcs.masked_fill(~possible, -torch.inf), roots.masked_fill(~is_word, -torch.inf)
+    # neither a constant a word nor one for all roots changes how probable a tree is: each word's best arc weighs 1, and
+    # so does the best root
+    highest = arcs.amax(2).detach()
+    highest = highest.masked_fill(highest.isneginf(), 0)
+    below = arcs - highest[:, :, None]
+    weights = torch.where(below.isneginf(), below, below.clamp_min(-DEPTH)).exp()
+    roots = roots - highest
+    root_weights = (roots - roots.amax(1, keepdim=True).detach()).exp()
+    laplacian = torch.diag_embed(weights.sum(2)) - weights
+    laplacian = torch.cat((root_weights[:, :, None], laplacian[:, :, 1:]), 2)
+    laplacian = laplacian + torch.diag_embed((~is_word).double())
+    inverse = torch.linalg.inv(laplacian)
+    first = torch.arange(length, device=arcs.device) == 0
+    own = inverse.diagonal(dim1=1, dim2=2).masked_fill(first, 0)
+    other = inverse.masked_fill(first[:, None], 0)  # [k, i]: 0 in the first row
+    marginals = weights * (own[:, :, None] - other.mT)
+    return restored(marginals, scores), restored(root_weights * inverse[:, 0], scores)
 
 
 # -- 2. The dependency mask (Sec. 3.2), Eq. 6 -----------------------------------------------------------------------

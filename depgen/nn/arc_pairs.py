@@ -42,11 +42,11 @@ from jaxtyping import Float, Int, Integer
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from depgen.nn.feature_tapes import FEATURES, LARGEST
 from depgen.nn.lengths import mask_of
 from depgen.nn.positions import sinusoids
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision
-from depgen.trees.feature_tapes import FEATURES, LARGEST
 
 VALUES = LARGEST + 1
 """Of a feature."""

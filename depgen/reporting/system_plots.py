@@ -22,10 +22,9 @@ from depgen.reporting.plots import check_name, figure, save
 from depgen.trees.annotator import Structure
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sdp import read_sdp
-from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.sentence import Document, Edge, Sentence, check_tree
 from depgen.trees.text_files import format_of
 from depgen.trees.text_form import FormName
-from depgen.trees.tree import check_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

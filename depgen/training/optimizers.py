@@ -1,18 +1,21 @@
-"""The default optimiser, schedules in the form of Lightning, and callbacks for what optimisers and schedules need.
+"""The default optimiser, schedules in the form of Lightning, clipping by group, and callbacks for what these need.
 
 A system brings these callbacks itself (`LanguageModel.configure_callbacks`), so that they work in any Trainer.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import lightning as L
+import torch
 from lightning.pytorch.callbacks import Checkpoint
+from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from depgen.errors import UserError
 from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import Phases, validates_fit
@@ -68,6 +71,62 @@ def use_fused_kernels(optimizer: Optimizer) -> None:
     for group in optimizer.param_groups:
         if group["fused"] is None and not (group["foreach"] or group["differentiable"]):
             group["fused"] = all(parameter.device.type in ("cpu", "cuda") for parameter in group["params"])
+
+
+def clips_by_group(optimizer: Optimizer) -> bool:
+    """Whether some group brings its `clip` and the optimiser does not clip by itself, as ClippedAdagrad does."""
+    own = "clip" in optimizer.defaults
+    return not own and any(group.get("clip") is not None for group in optimizer.param_groups)
+
+
+def clip_groups(optimizer: Optimizer, *, others: float | None = None) -> None:
+    """Bring the gradient norm of each group with a `clip` down to it, of groups with the same `clip_name` together.
+
+    Args:
+        optimizer: whose groups.
+        others: largest norm of the gradient of all other groups together; None for any.
+    """
+    parts: dict[object, list[Tensor]] = {}
+    limits: dict[object, float | None] = {None: others}
+    for number, group in enumerate(optimizer.param_groups):
+        part = None if group.get("clip") is None else group.get("clip_name") or number
+        parts.setdefault(part, []).extend(group["params"])
+        limits.setdefault(part, group.get("clip"))
+    for part, parameters in parts.items():
+        if limit := limits[part]:
+            torch.nn.utils.clip_grad_norm_(parameters, limit)
+
+
+def groups_of_parts(
+    parameters: Sequence[nn.Parameter],
+    parts: Mapping[str, nn.Module],
+    rates: Mapping[str, float | None],
+    *,
+    clip: float | None,
+    clipped_apart: str,
+) -> list[dict[str, Any]]:
+    """Parameter groups of an optimiser: all that is in no part, then each part; none is empty.
+
+    Args:
+        parameters: those that are trained.
+        parts: of the network, by name; no two share a parameter.
+        rates: the learning rate of a part; None: the optimiser's.
+        clip: the largest norm of the gradients, of one part and of all others together; None: the trainer's.
+        clipped_apart: that part.
+
+    Raises:
+        UserError: the clip is no norm.
+    """
+    if clip is not None and not clip > 0:
+        raise UserError(f"clip: expected a norm above 0, found {clip}.")
+    part_of = {id(parameter): name for name, part in parts.items() for parameter in part.parameters()}
+    groups = []
+    for name in ("", *parts):
+        members = [parameter for parameter in parameters if part_of.get(id(parameter), "") == name]
+        clips = {} if clip is None else {"clip": clip, "clip_name": name if name == clipped_apart else "others"}
+        rate = {} if rates.get(name) is None else {"lr": rates[name]}
+        groups.append({"params": members, **clips, **rate})
+    return [group for group in groups if group["params"]]
 
 
 class AfterValidation(Checkpoint):

@@ -18,8 +18,7 @@ from depgen.errors import UserError
 from depgen.locations import write_atomically
 from depgen.trees.blocks import Block, check_identifier, format_rows, lines_of_sentences
 from depgen.trees.graph import check_graph, contract, sorted_edges
-from depgen.trees.sentence import Document, Edge, Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Document, Edge, Sentence, check_tree
 
 TagColumn = Literal["xpos", "upos"]
 _TAG_COLUMN = {"upos": 3, "xpos": 4}

@@ -25,8 +25,7 @@ from depgen.annotation.controls import (
 )
 from depgen.trees.binarization import binary_dependencies, depths
 from depgen.trees.constituency import check_constituents, left_branching, right_branching
-from depgen.trees.sentence import Sentence
-from depgen.trees.tree import check_tree, find_cycle
+from depgen.trees.sentence import Sentence, check_tree, find_cycle
 
 WORDS = st.lists(st.sampled_from(["she", "saw", "a", "bird", "."]), min_size=1, max_size=40).map(tuple)
 

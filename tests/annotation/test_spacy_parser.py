@@ -1,13 +1,14 @@
-"""The spaCy annotator, on a pipeline trained on forty sentences."""
+"""The spaCy annotator and the tagger, on pipelines trained on few sentences."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
-from depgen.annotation.spacy import SpacyAnnotator
-from depgen.trees.sentence import Sentence
-from depgen.trees.tree import check_tree
-from tests.annotation.conftest import toy_sentences
+from depgen.annotation.spacy import SpacyAnnotator, SpacyTagger
+from depgen.annotation.training import train_parser
+from depgen.trees.sentence import Sentence, check_tree
+from tests.annotation.conftest import tiny_spacy, toy_sentences
 
 
 @pytest.fixture
@@ -72,3 +73,16 @@ def test_a_used_annotator_can_be_sent_to_another_process(annotator):
     trees = annotator.annotate([sentence])
     assert len(pickle.dumps(annotator)) < 2000
     assert pickle.loads(pickle.dumps(annotator)).annotate([sentence]) == trees
+
+
+@pytest.mark.slow
+def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
+    train_parser(toy_treebank, "tagged", tiny_spacy())
+    gold = toy_sentences(20, seed=9)
+    tagger = SpacyTagger("tagged", batch_size=3)
+    found = tagger.tag([replace(sentence, tags=None) for sentence in gold])
+    assert [sentence.words for sentence in found] == [sentence.words for sentence in gold]
+    right = sum(f == g for a, b in zip(found, gold, strict=True) for f, g in zip(a.tags, b.tags, strict=True))
+    assert right / sum(map(len, gold)) > 0.95
+    assert found == SpacyTagger("tagged").tag(gold)
+    assert tagger.fingerprint() == SpacyTagger("tagged").fingerprint()

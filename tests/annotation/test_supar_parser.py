@@ -24,8 +24,7 @@ from depgen.annotation.supar import (
 from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.trees.conllu import write_conllu
-from depgen.trees.sentence import Document, Sentence
-from depgen.trees.tree import check_tree, find_cycle
+from depgen.trees.sentence import Document, Sentence, check_tree, find_cycle
 from tests.annotation.conftest import toy_sentences
 
 

@@ -8,10 +8,19 @@ from random import Random
 import numpy as np
 import pytest
 
-from depgen.data import generated_pairs
 from depgen.data.corpus import SPLITS
-from depgen.data.generated import NUMBER_OF, PROTAGONISTS, TAGS, GeneratedLanguage, Grammar, rules_of
-from depgen.data.generated_pairs import agreement_pairs, pronoun_pairs, reflexive_pairs, subject_and_verb
+from depgen.data.generated import (
+    NUMBER_OF,
+    PROTAGONISTS,
+    TAGS,
+    GeneratedLanguage,
+    Grammar,
+    agreement_pairs,
+    pronoun_pairs,
+    reflexive_pairs,
+    rules_of,
+    subject_and_verb,
+)
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
@@ -137,7 +146,7 @@ def test_runs_of_other_seeds_differ_in_training_alone(monkeypatch):
 def test_no_training_sentence_is_one_of_a_pair(monkeypatch):
     plain = [*GeneratedLanguage(40).documents("train")]
     held_out = " ".join(plain[7].sentences[0].words)
-    monkeypatch.setattr(generated_pairs, "sentences_of_pairs", lambda: frozenset([held_out]))
+    monkeypatch.setattr("depgen.data.generated.sentences_of_pairs", lambda: frozenset([held_out]))
     kept = [*GeneratedLanguage(39, without_pairs=True).documents("train")]
     assert kept == [document for document in plain if " ".join(document.sentences[0].words) != held_out][:39]
     assert [*GeneratedLanguage(40, without_pairs=True).documents("valid")] == [

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.data.corpus import SPLITS, WithSteps
-from depgen.data.detokenization import rejoined
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.steps import (
     BareWords,
@@ -26,6 +25,7 @@ from depgen.data.steps import (
     WithTreesOnly,
     partners,
 )
+from depgen.data.tokenization import rejoined
 from depgen.errors import MissingDataError
 from depgen.trees.sentence import Document, Sentence
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from depgen.decoding.heads import decoded_heads
 from depgen.decoding.spanning_tree import maximum_spanning_trees
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import check_tree
 from tests.oracles import all_trees, score_of_tree, tree_by_n_calls
 
 

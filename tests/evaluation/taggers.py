@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from depgen.annotation.tagger import FUNCTION_WORDS
+from depgen.evaluation.corruption import FUNCTION_WORDS
 from depgen.locations import lines_sha256
 from depgen.trees.sentence import Sentence
 

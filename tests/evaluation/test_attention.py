@@ -14,7 +14,7 @@ from depgen.evaluation.system import System
 from depgen.models.gilt import GiLT
 from depgen.models.pushdown import Pushdown
 from depgen.models.tg import TransformerGrammar
-from depgen.trees.feature_tapes import FEATURES
+from depgen.nn.feature_tapes import FEATURES
 from tests.models.test_gilt import batch_of
 
 LETTERS = Vocabulary.of_words("abcdefghijkl", tables={"labels": ["TOP", "NP"]})

@@ -17,8 +17,7 @@ from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import load_trained
 from depgen.training.runs import named_checkpoint, read_record
 from depgen.trees.removal import keep_words
-from depgen.trees.sentence import Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Sentence, check_tree
 from tests.fixtures.kinds import EXPERIMENTS, named
 from tests.invented_models import without_reading
 

@@ -19,12 +19,11 @@ from depgen.evaluation.system import System
 from depgen.models.causal_lm import CausalLM
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
-from depgen.models.tg import TransformerGrammar
+from depgen.models.tg import TransformerGrammar, symbols_of
 from depgen.trees.conllu import read_conllu
 from depgen.trees.constituency import format_bracketing
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Sentence
-from depgen.trees.tree_strings import symbols_of
 from tests.models.encoders import encoder, spread
 from tests.vocabularies import documents_of
 

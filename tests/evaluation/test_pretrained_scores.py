@@ -16,7 +16,7 @@ import depgen
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.system import System
-from depgen.language_models.windows import Windows
+from depgen.language_models.left_to_right import Windows
 from depgen.models.causal_lm import CausalLM
 from tests.invented_models import END, PretrainedTransformer, write_gpt2
 

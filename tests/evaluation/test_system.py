@@ -11,7 +11,7 @@ import torch
 from pandas import DataFrame
 
 from depgen.backbones.transformer import Transformer
-from depgen.data.detokenization import detokenize
+from depgen.data.tokenization import detokenize
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
 from lightning.pytorch import Trainer
 from torch.utils.data import DataLoader
 
@@ -16,16 +17,29 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.language_models.structured import Strings, Writing
-from depgen.models.dtg import DTG, ArcPosition, edges_of_actions, string_of
-from depgen.trees.arc_standard import arc_actions, heads_of_actions
+from depgen.models.dtg import (
+    DTG,
+    LEFT,
+    NO_HEAD,
+    RIGHT,
+    SHIFT,
+    ArcPosition,
+    arc_actions,
+    are_built,
+    edges_of_actions,
+    heads_of_actions,
+    single_root,
+    string_of,
+)
+from tests.backbones.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
-from tests.models.projective_trees import all_heads, all_trees
-from tests.nn.test_relative_positions import HEADS, WIDTH, literal_states
+from tests.models.projective_trees import all_beginnings, all_heads, all_trees
 from tests.nn.test_stack_attention import table
+from tests.trees.trees import projective_heads
 
 EXACT = {"rtol": 0, "atol": 1e-8}
-ROOT, LEFT, RIGHT = VOCABULARY, VOCABULARY + 1, VOCABULARY + 2
+ROOT_ID, LEFT_ID, RIGHT_ID = VOCABULARY, VOCABULARY + 1, VOCABULARY + 2
 WIDE = {"beam_size": 1000, "word_beam_size": None}
 PAPER = {
     "layers": 16, "width": 1024, "attention_heads": 8, "feedforward": 4096, "positions": "relative",
@@ -64,6 +78,56 @@ def joint(model, ids, structures):
         [[ids]] * len(structures), vocabulary=PLAIN, structure=[[each] for each in structures]
     )
     return np.stack([each[0] for each in found])
+
+
+# -- sequences of actions ---------------------------------------------------------------------------------------------
+
+
+@given(projective_heads(max_size=14))
+def test_a_tree_comes_back_from_its_actions(heads):
+    actions = arc_actions(heads)
+    assert [max(head, 0) for head in heads_of_actions(actions)] == heads
+    assert are_built(heads, actions)
+    assert actions.count(SHIFT) == len(heads)
+    assert len(actions) == 2 * len(heads) - 1
+
+
+def sequences(length):
+    """Every sequence that puts some words on a stack and joins them, a word's dependents on the left first."""
+    found, begun = [], [([], [], 0)]
+    while begun:
+        actions, stack, read = begun.pop()
+        if read == length:
+            found.append(actions)
+        else:
+            begun.append(([*actions, SHIFT], [*stack, False], read + 1))
+        if len(stack) > 1:
+            if not stack[-1]:
+                begun.append(([*actions, LEFT], [*stack[:-2], False], read))
+            begun.append(([*actions, RIGHT], [*stack[:-2], True], read))
+    return found
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_sequences_and_trees_are_as_many(length):
+    made = [heads_of_actions(actions) for actions in sequences(length)]
+    assert len({tuple(heads) for heads in made}) == len(made)
+    whole = [[max(head, 0) for head in heads] for heads in made if heads.count(NO_HEAD) == 1]
+    assert sorted(map(tuple, whole)) == sorted(all_heads(length))
+    assert len(made) == len(all_beginnings(length))
+    for actions, heads in zip(sequences(length), made, strict=True):  # also of words that wait for their heads
+        assert arc_actions(heads) == actions
+
+
+def test_arcs_that_cross_are_not_all_built():
+    assert not are_built([3, 4, 0, 3], arc_actions([3, 4, 0, 3]))
+
+
+def test_later_roots_depend_on_the_first():
+    assert single_root([2, 0, 0, 3, 0]) == [2, 0, 2, 3, 2]
+    assert single_root([2, NO_HEAD, NO_HEAD]) == [2, NO_HEAD, NO_HEAD]
+    assert single_root([]) == []
+    assert arc_actions([]) == heads_of_actions([]) == []
 
 
 # -- strings ----------------------------------------------------------------------------------------------------------
@@ -110,7 +174,7 @@ def test_what_follows_five_words_belongs_to_their_targets():
 
 def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
     found = positions_of([3, 4, 5], [True] * 3, [0, 0, 0, 2])
-    assert ROOT not in found.symbols  # several words are left, so that the text does not end
+    assert ROOT_ID not in found.symbols  # several words are left, so that the text does not end
     assert found.follows[0].tolist() == [0, 0, 0, 2, -1, -1]
     assert found.may_join[0, [3, 5]].tolist() == [[True, True], [False, True]]
 
@@ -164,7 +228,10 @@ def naive_nll(model, words, heads):
         return {k: len(stack) - 1 - height for height, (columns, *_) in enumerate(stack) for k in columns}
 
     def possible():
-        arcs = [*(["LEFT"] if len(stack) > 2 and not stack[-1][2] else []), *(["RIGHT"] if len(stack) > 2 else [])]
+        arcs = [
+            *(["LEFT"] if len(stack) > 2 and not stack[-1][2] else []),
+            *(["RIGHT"] if len(stack) > 2 else []),
+        ]
         return arcs, len(stack) <= 2
 
     def piece(token):
@@ -180,7 +247,7 @@ def naive_nll(model, words, heads):
             events.append((at, action, None, *possible()))
             top, below = stack.pop(), stack.pop()
             head, dependent = (top, below) if action == "LEFT" else (below, top)
-            vector = embedding[LEFT if action == "LEFT" else RIGHT] + embedding[head[1]]
+            vector = embedding[LEFT_ID if action == "LEFT" else RIGHT_ID] + embedding[head[1]]
             keys = {**dict.fromkeys(head[0], 0), **dict.fromkeys(dependent[0], -1)}
             stack.append([[new(vector, keys, keys.get)], head[1], action == "RIGHT"])
             keys = on_stack()
@@ -191,9 +258,9 @@ def naive_nll(model, words, heads):
                 if not place:
                     stack.append([[], token, False])
                 at = piece(token)
-    events.append((at, "token", ROOT, *possible()))
+    events.append((at, "token", ROOT_ID, *possible()))
     keys = {**dict.fromkeys(stack[0][0], 0), **dict.fromkeys(stack[1][0], -1)}
-    at = new(embedding[ROOT] + embedding[0], keys, keys.get)
+    at = new(embedding[ROOT_ID] + embedding[0], keys, keys.get)
     events.append((at, "token", 0, [], None))
     hidden, nats = literal_states(model.backbone, torch.stack(vectors), seen), 0.0
     for at, action, token, arcs, ends in events:
@@ -204,7 +271,7 @@ def naive_nll(model, words, heads):
         nats -= logits[action] - math.log(sum(math.exp(logits[each]) for each in allowed))
         if token is not None:
             scores = (weight @ hidden[at] + bias).tolist()
-            kinds = [0] if ends is None else [*range(1, VOCABULARY), *([ROOT] if ends else [])]
+            kinds = [0] if ends is None else [*range(1, VOCABULARY), *([ROOT_ID] if ends else [])]
             nats -= scores[token] - math.log(sum(math.exp(scores[each]) for each in kinds))
     return nats
 
@@ -337,10 +404,10 @@ def most_arcs(edges):
 def test_the_length_of_a_text_counts_tokens_and_not_arcs(caplog):
     model = made(beam_size=3)
     with torch.no_grad():
-        model.backbone.embedding.weight[ROOT] *= 0
+        model.backbone.embedding.weight[ROOT_ID] *= 0
         model.action_network[-1].bias.copy_(torch.tensor([0.0, 3.0, 3.0, 0.0]))
     model.backbone.bias = torch.nn.Parameter(torch.zeros(VOCABULARY + 3).double())
-    model.backbone.bias.data[ROOT] = -1e4
+    model.backbone.bias.data[ROOT_ID] = -1e4
     for kind in (StructureOptions(), StructureOptions(beam_size=4)):
         caplog.clear()
         texts = model.generate([[4, 3], [2]], vocabulary=PLAIN, options=kind, seeds=range(2), max_new_tokens=4)
@@ -358,7 +425,7 @@ def test_a_piece_that_continues_a_word_follows_no_arc():
     choices, state = model.writing_step(writing, torch.tensor([[0, 4, 6], [0, 4, 5]]), None, None)
     assert state.stack.words.tolist() == [2, 1]
     assert choices.isfinite()[:, :VOCABULARY].sum(1).tolist() == [VOCABULARY - 1] * 2
-    choices, state = model.writing_step(writing, torch.tensor([[LEFT], [7]]), None, state)
+    choices, state = model.writing_step(writing, torch.tensor([[LEFT_ID], [7]]), None, state)
     assert state.stack.words.tolist() == [1, 1]
     found = choices.isfinite()[:, 1:VOCABULARY]
     assert found[0].tolist() == opens[1:].tolist()

@@ -13,8 +13,7 @@ from depgen.cli import main
 from depgen.evaluation.system import load
 from depgen.trees.binarization import levels_of
 from depgen.trees.conllu import write_conllu
-from depgen.trees.sentence import Document, Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Document, Sentence, check_tree
 from tests.contract.runs import fit
 from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, experiment, named
 

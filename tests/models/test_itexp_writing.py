@@ -12,8 +12,7 @@ from depgen.errors import UserError
 from depgen.models.itexp import ExpansionOptions, ExpansionTable, LevelWriter, Texts, expanded
 from depgen.trees.binarization import written_tree
 from depgen.trees.conllu import format_conllu
-from depgen.trees.sentence import Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Sentence, check_tree
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import (
     BINARY,

@@ -12,16 +12,31 @@ from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.generated import GeneratedLanguage
+from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError
 from depgen.language_models.structured import NEVER, NOTHING, Strings, columns_of
-from depgen.models.tg import BracketStack, GrammarPosition, TransformerGrammar, positions_of
-from depgen.trees.tree_strings import closing, is_closing, opening, symbols_of
+from depgen.models.tg import (
+    LABELS,
+    WORD,
+    BracketStack,
+    ConstituentLabels,
+    GrammarPosition,
+    TransformerGrammar,
+    closing,
+    constituents_of,
+    is_closing,
+    opening,
+    positions_of,
+    symbols_of,
+)
+from depgen.trees.sentence import Document, Sentence
+from tests.backbones.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.contract.systems import VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees, trees
-from tests.nn.test_relative_positions import HEADS, WIDTH, literal_states
 from tests.nn.test_stack_attention import table
 
+S, NP, VP = range(3)
 NAMES = ["TOP", "NP"]
 WORDS = Vocabulary.of_words("abcdefghijk", tables={"labels": NAMES})
 SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
@@ -64,6 +79,55 @@ def batch_of(model, sentences, trees=None, vocabulary=WORDS, **columns):
     return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), vocabulary))
 
 
+# -- trees as strings -------------------------------------------------------------------------------------------------
+
+
+@given(trees())
+def test_a_tree_comes_back_from_its_string(tree):
+    length, spans = tree
+    symbols = symbols_of(spans, length)
+    assert constituents_of(symbols) == spans
+    assert symbols.count(WORD) == length
+    assert len(symbols) == length + 2 * len(spans)
+    assert (symbols[0], symbols[-1]) == (opening(spans[0][2]), closing(spans[0][2]))
+
+
+def test_a_string_is_written_by_hand():
+    assert symbols_of([(0, 3, S), (0, 2, NP), (2, 3, VP)], 3) == [  # (S (NP the dog NP) (VP barks VP) S)
+        opening(S), opening(NP), WORD, WORD, closing(NP), opening(VP), WORD, closing(VP), closing(S),
+    ]  # fmt: skip
+    chain = symbols_of([(0, 1, S), (0, 1, VP), (0, 1, NP)], 1)
+    assert chain == [opening(S), opening(VP), opening(NP), WORD, closing(NP), closing(VP), closing(S)]
+
+
+def test_a_constituent_is_put_around_a_sentence_that_none_covers():
+    assert constituents_of(symbols_of([], 2)) == [(0, 2, 0)]
+    assert constituents_of(symbols_of([(0, 1, NP), (1, 2, VP)], 2)) == [(0, 2, S), (0, 1, NP), (1, 2, VP)]
+
+
+def test_brackets_that_are_open_at_the_end_close_there():
+    assert constituents_of([opening(S), opening(NP), WORD, closing(NP), opening(VP), WORD]) == [
+        (0, 2, S),
+        (0, 1, NP),
+        (1, 2, VP),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spans", "place"),
+    [
+        ([(0, 3, S), (0, 2, NP), (1, 3, VP)], r"\(1, 3\)"),
+        ([(0, 3, S), (2, 4, NP)], r"\(2, 4\)"),
+        ([(0, 3, S), (1, 1, NP)], r"\(1, 1\)"),
+        ([(0, 3, S), (1, 2, NP), (0, 2, VP)], r"\(0, 2\)"),
+        ([(0, 3, S), (7, 9, NP)], r"\(7, 9\)"),
+    ],
+)
+def test_what_is_no_tree_is_refused(spans, place):
+    with pytest.raises(UserError, match=place):
+        symbols_of(spans, 3)
+
+
 # -- attention --------------------------------------------------------------------------------------------------------
 
 # the dog saw a cat: (S (NP the dog NP) (VP saw (NP (NP a NP) cat NP) VP) S)
@@ -101,7 +165,6 @@ def test_a_sentence_of_five_words_sees_what_the_table_says(model):
 
 # -- strings ----------------------------------------------------------------------------------------------------------
 
-S, NP, VP = range(3)
 SENTENCE = [(0, 3, S), (0, 2, NP), (2, 3, VP)]  # (S (NP the dog NP) (VP barks VP) S)
 
 
@@ -317,3 +380,41 @@ def test_a_sentence_without_words_has_no_probability(model):
     found = model.log_probs(batch)
     assert found[0].isfinite().all()
     assert found[1, 0] == -torch.inf
+
+
+# -- labels in a vocabulary -------------------------------------------------------------------------------------------
+
+
+DOCUMENTS = [
+    Document((Sentence(("a", "b"), spans=((0, 2, "S"), (0, 1, "NP"))), Sentence(("c",), spans=((0, 1, "TOP"),))), "1"),
+    Document((Sentence(("d", "a"), spans=((0, 2, "FRAG"),)), Sentence(("e",))), "2"),
+]
+
+
+def test_labels_are_sorted_after_the_one_of_constituents_without_label():
+    found = ConstituentLabels().build(iter(DOCUMENTS))
+    assert found.tables[LABELS] == ["TOP", "FRAG", "NP", "S"]
+    assert found.size == 2 + len("abcde")
+    assert ConstituentLabels().reads_trees
+
+
+class TakesNone:
+    """Builds on no document, as a ready tokenizer."""
+
+    def build(self, documents):
+        return WordVocabulary().build([])
+
+    def fingerprint(self):
+        return "none"
+
+
+def test_labels_are_those_of_all_documents_whatever_the_builder_reads():
+    assert ConstituentLabels(TakesNone()).build(DOCUMENTS).tables[LABELS] == ["TOP", "FRAG", "NP", "S"]
+
+
+@pytest.mark.parametrize("builder", [WordVocabulary(min_count=2), SubwordPieces(size=300)])
+def test_token_types_are_those_of_the_builder(builder):
+    documents = list(GeneratedLanguage(train=6, valid=1, test=1, sentences=(5, 5)).documents("train"))
+    alone, labelled = builder.build(documents), ConstituentLabels(builder).build(documents)
+    assert labelled.types == alone.types
+    assert builder.fingerprint() in ConstituentLabels(builder).fingerprint()

@@ -5,7 +5,7 @@ import torch
 
 from depgen.nn.attention import Visibility
 from depgen.nn.stack_attention import FARTHEST, StackAttention, stack_attention
-from tests.nn.test_relative_positions import close, literal, small, some_tokens
+from tests.backbones.test_relative_positions import close, literal, small, some_tokens
 
 
 def table(text: str) -> torch.Tensor:

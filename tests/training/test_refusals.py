@@ -5,8 +5,8 @@ import torch
 
 from depgen.errors import UserError
 from depgen.training.adagrad import ClippedAdagrad
-from depgen.training.clipping import groups_of_parts
 from depgen.training.nt_asgd import NTASGD
+from depgen.training.optimizers import groups_of_parts
 from depgen.training.schedules import Cosine
 from depgen.training.tree_regularization import TreeRegularization
 

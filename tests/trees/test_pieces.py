@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.trees.pieces import piece_edges, piece_heads
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import check_tree
 from tests.trees.trees import head_lists
 
 

@@ -11,9 +11,8 @@ from depgen.trees.conllu import format_conllu, format_deps, read_conllu, write_c
 from depgen.trees.graph import check_graph
 from depgen.trees.pieces import piece_edges, piece_heads
 from depgen.trees.sdp import format_sdp, read_sdp
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document, Sentence, check_tree
 from depgen.trees.text_files import format_of, read_columns, read_lines
-from depgen.trees.tree import check_tree
 
 
 def conllu(*rows):

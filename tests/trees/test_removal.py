@@ -2,8 +2,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from depgen.trees.removal import keep_words, put_words_back
-from depgen.trees.sentence import Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Sentence, check_tree
 from tests.trees.trees import head_lists
 
 

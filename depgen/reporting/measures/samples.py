@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from depgen.annotation.tagger import Tagger
+from depgen.annotation.spacy import Tagger
 from depgen.data.corpus import SPLITS, Split
 from depgen.data.experiment import data_of
 from depgen.data.levels import binarization_of
@@ -283,7 +283,7 @@ class BoostedRelation(Measure):
     Args:
         relation: such as `amod`.
         factors: of the probabilities; 1 changes nothing.
-        tagger: class path and arguments of a `depgen.annotation.tagger.Tagger`, by which adjectives are counted.
+        tagger: class path and arguments of a `depgen.annotation.spacy.Tagger`, by which adjectives are counted.
         per_sample: see `SampledBleu`.
     """
 

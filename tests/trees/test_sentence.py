@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.tree import check_tree, find_cycle
+from depgen.trees.sentence import check_tree, find_cycle
 from tests.trees.trees import head_lists
 
 
