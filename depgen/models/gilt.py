@@ -71,7 +71,6 @@ from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
-from depgen.training.optimizers import groups_of_parts
 from depgen.training.phases import Phase, after
 from depgen.trees.graph import Ends, joined_edges
 from depgen.trees.sentence import Edge
@@ -399,6 +398,8 @@ class GiLT(StructuredLanguageModel):
         self.save_hyperparameters()
         check_at_least(1, beam_size=beam_size, counts_per_hypothesis=counts_per_hypothesis, max_count=max_count)
         check_at_least(1, feature_size=feature_size)
+        if clip is not None and not clip > 0:
+            raise UserError(f"clip: expected a norm above 0, found {clip}.")
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
         self.tapes, self.max_count = TapeOptions(degree_weights, distance_weights), max_count
@@ -451,7 +452,17 @@ class GiLT(StructuredLanguageModel):
         parts: dict[str, nn.Module] = {"scorer": self.scorer}
         if self.rates["tape"] is not None and (self.tape_rate == "all" or self.tokens_alone):
             parts["tape"] = self.tape_attention if self.tape_rate == "all" else self.tape_attention.projections
-        return groups_of_parts(self.trained_parameters(), parts, self.rates, clip=self.clip, clipped_apart="scorer")
+        part_of = {id(parameter): name for name, part in parts.items() for parameter in part.parameters()}
+        groups = []
+        for name in ("others", *parts):
+            members = [each for each in self.trained_parameters() if part_of.get(id(each), "others") == name]
+            group: dict[str, Any] = {"params": members}
+            if self.clip is not None:
+                group |= {"clip": self.clip, "clip_name": "scorer" if name == "scorer" else "others"}
+            if self.rates.get(name) is not None:
+                group["lr"] = self.rates[name]
+            groups.append(group)
+        return [group for group in groups if group["params"]]
 
     # -- the network --------------------------------------------------------------------------------------------------
 

@@ -4,18 +4,17 @@ A system brings these callbacks itself (`LanguageModel.configure_callbacks`), so
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import lightning as L
 import torch
 from lightning.pytorch.callbacks import Checkpoint
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from depgen.errors import UserError
 from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import Phases, validates_fit
@@ -95,38 +94,6 @@ def clip_groups(optimizer: Optimizer, *, others: float | None = None) -> None:
     for part, parameters in parts.items():
         if limit := limits[part]:
             torch.nn.utils.clip_grad_norm_(parameters, limit)
-
-
-def groups_of_parts(
-    parameters: Sequence[nn.Parameter],
-    parts: Mapping[str, nn.Module],
-    rates: Mapping[str, float | None],
-    *,
-    clip: float | None,
-    clipped_apart: str,
-) -> list[dict[str, Any]]:
-    """Parameter groups of an optimiser: all that is in no part, then each part; none is empty.
-
-    Args:
-        parameters: those that are trained.
-        parts: of the network, by name; no two share a parameter.
-        rates: the learning rate of a part; None: the optimiser's.
-        clip: the largest norm of the gradients, of one part and of all others together; None: the trainer's.
-        clipped_apart: that part.
-
-    Raises:
-        UserError: the clip is no norm.
-    """
-    if clip is not None and not clip > 0:
-        raise UserError(f"clip: expected a norm above 0, found {clip}.")
-    part_of = {id(parameter): name for name, part in parts.items() for parameter in part.parameters()}
-    groups = []
-    for name in ("", *parts):
-        members = [parameter for parameter in parameters if part_of.get(id(parameter), "") == name]
-        clips = {} if clip is None else {"clip": clip, "clip_name": name if name == clipped_apart else "others"}
-        rate = {} if rates.get(name) is None else {"lr": rates[name]}
-        groups.append({"params": members, **clips, **rate})
-    return [group for group in groups if group["params"]]
 
 
 class AfterValidation(Checkpoint):

@@ -390,6 +390,11 @@ def test_training_without_graphs_is_refused(use):
         use(model, batch)
 
 
+def test_a_clip_that_would_stop_training_is_refused():
+    with pytest.raises(UserError, match=r"expected a norm above 0, found 0\.0"):
+        system(clip=0.0)
+
+
 @torch.no_grad()
 def test_a_batch_without_words_has_the_loss_of_its_ends():
     model = system()
