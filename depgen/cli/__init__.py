@@ -2,12 +2,10 @@
 
 import argparse
 import errno
-import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TextIO
 
 from depgen.cli.verbs import GROUPS, VERBS
 from depgen.errors import UserError, did_you_mean
@@ -65,6 +63,8 @@ def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
         if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
             raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
         raise UserError(f"There is no verb {verb!r}.{did_you_mean(verb, VERBS)} `depgen --help` lists all.")
+    from depgen.cli.log_lines import log_to_stderr  # takes a tenth of the time of help
+
     log_to_stderr()
     if not VERBS[verb].target:
         from depgen.cli.run_cli import run_training
@@ -73,27 +73,6 @@ def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
     from depgen.cli.verb_functions import run_function
 
     return run_function(verb, VERBS[verb], rest)
-
-
-class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to whatever `sys.stderr` is at the time: a progress bar may replace it."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-def log_to_stderr() -> None:
-    """Write the package's log to standard error: warnings alone from all processes but the first."""
-    from depgen.training.runs import process_rank
-
-    package = logging.getLogger("depgen")
-    if not any(isinstance(handler, _Stderr) for handler in package.handlers):
-        package.addHandler(_Stderr())
-    package.setLevel(logging.INFO if process_rank() == 0 else logging.WARNING)
 
 
 def usage() -> str:
