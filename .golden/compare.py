@@ -422,7 +422,6 @@ class Tree:
         self.say("reproduce --list", "reproduce", "dmlm_table2", "--list", as_json=False)
         report = self.home / "report.html"
         self.say("report", "report", "--tables", "demo", "--output", report, output=report, as_json=False)
-        self.say("case-study", "case-study", "demo_endings", as_json=False)
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -276,7 +276,7 @@ def with_next_word(
     """The hypotheses once each has produced its next word, by any structural actions before it (Stern et al. 2017).
 
     Those that have produced their word wait for the others with the score that they have, and compete with them. A
-    hypothesis is dropped once `word_beam_size` others have their word and a better score: it can't overtake them.
+    hypothesis is dropped once `word_beam_size` others have their word and come before it: it can't overtake them.
 
     Args:
         beam: hypotheses that have all produced as many words.

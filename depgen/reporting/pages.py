@@ -10,7 +10,7 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import compare
-from depgen.reporting.plots import plot_curves, plot_series
+from depgen.reporting.plots import plot_curves, plot_seeds, plot_series
 from depgen.reporting.render import Format, Page, page_of, render
 from depgen.reporting.results import Result, Results, load_results, measured_page, measured_path, tracked_lines
 from depgen.reporting.table import TableDefinition, chosen_tables, load_definition, table_names
@@ -133,7 +133,7 @@ def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
             of_rows.setdefault(str(line), {**line, "intervals": {}})["intervals"][key] = ends
     yield from (_line("intervals", line) for line in of_rows.values())
     done = set[tuple[str, frozenset[str]]]()
-    for item in compare(results):
+    for item in () if results.definition.planned else compare(results):  # planned ones follow from the values
         pair = (item.column, frozenset((item.row, item.other)))
         if pair in done or not {item.row, item.other} <= results.local or {item.p_items, item.interval} == {None}:
             continue
@@ -176,9 +176,9 @@ _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 def write_report(table: str | None, path: Path) -> str:
     """Write the page of one table, or of all with local results, and say what it holds.
 
-    It has the tables at every size that has results, and the pictures and pages under `results/*/`, for which curves
-    and series are drawn anew. Where no table has local results, it has all with tracked ones, and names the others.
-    The page needs no other file.
+    It has the tables at every size that has results, and the pictures and pages under `results/*/`, for which curves,
+    series and seeds are drawn anew. Where no table has local results, it has all with tracked ones, and names the
+    others. The page needs no other file.
     """
     import pandas as pd
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -195,6 +195,8 @@ def write_report(table: str | None, path: Path) -> str:
             plot_curves(str(definition.given), size=results.size)
         if any(row.x is not None and results.of(row.name) for row in definition.rows):
             plot_series(str(definition.given), size=results.size)
+        if definition.planned:
+            plot_seeds(str(definition.given), size=results.size)
     shown = {page.definition.table for page in pages}
     missing = [] if own else [definition for definition in definitions if definition.table not in shown]
     folders = [folder for folder in sorted(results_root().glob("*")) if table is None or folder.name in shown]

@@ -322,15 +322,15 @@ def seeds_figure(seeds: "DataFrame") -> "Figure":
     """
     panels = seeds.groupby(["system", "measure"], sort=False)
     drawing = figure(3.0 * len(panels), 3.6)
-    for axes, ((_, measure), runs) in zip(drawing.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    for axes, ((system, measure), runs) in zip(drawing.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         rows = runs.row.unique()
         for place, row in enumerate(rows):
             values = runs.value[runs.row == row]
-            axes.plot(np.linspace(place - 0.15, place + 0.15, len(values)), values, "o", markersize=4, alpha=0.7)
+            axes.plot(np.linspace(place - 0.15, place + 0.15, len(values)), values, "o", color="C0", markersize=4)
             axes.hlines(values.mean(), place - 0.3, place + 0.3, color="black")
         axes.set_xticks(range(len(rows)), [textwrap.fill(row, 14, break_long_words=False) for row in rows], fontsize=7)
         axes.set_xlim(-0.6, len(rows) - 0.4)
-        _style(axes, measure)
+        _style(axes, f"{system}: {measure}")
     return drawing
 
 

@@ -60,7 +60,8 @@ def surprisal_figure(scores: Mapping[str, "DataFrame"], sentences: Sequence[str]
     """
     longest = max(frame.groupby("document").size().max() for frame in scores.values())
     drawing = figure(max(4.0, 0.5 * longest + 1), 2.6 * len(scores))
-    for axes, (run, frame) in zip(drawing.subplots(len(scores), 1, squeeze=False)[:, 0], scores.items(), strict=True):
+    panels = drawing.subplots(len(scores), 1, sharey=True, squeeze=False)[:, 0]
+    for axes, (run, frame) in zip(panels, scores.items(), strict=True):
         places, labels = frame.groupby("document").cumcount(), dict[int, list[str]]()
         width = 0.8 / len(sentences)
         for number, (_, words) in enumerate(frame.groupby("document", sort=False)):

@@ -54,6 +54,25 @@ def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(sy
     assert system.generate(seed=3, max_new_tokens=6)["prompt"].tolist() == [""]
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_generated_text_scores_what_it_was_generated_with(systems, name):
+    """Of texts that were cut, so that they have no end; the prompt's last sentence and the text are one line."""
+    system, compared = systems[name], 0
+    texts = system.generate(["the cat", "", "dogs ran"], number=9, top_p=0.7, max_new_tokens=3, seed=1)
+    for row in texts.itertuples():
+        new = row.text.split()
+        if len(new) == 3 and "<" not in row.text:
+            whole = {"texts": row.text, "given": row.prompt}
+            if name != "documents":
+                whole = {"texts": f"{row.prompt} {row.text}", "reads": "document"}
+            words = system.score(**whole)
+            own = words[~words["is_end"]][-3:]
+            assert own["word"].tolist() == new
+            assert row.log_prob == pytest.approx(own["log_prob"].sum(), abs=1e-5)
+            compared += 1
+    assert compared
+
+
 def test_systems_of_documents_generate_sentences(systems):
     texts = systems["documents"].generate(TEXTS, sentences=3, **OPTIONS)
     sentences = texts["text"].str.split("\n")
