@@ -112,7 +112,7 @@ class SampledBleu(Measure):
             run = fit(job, row.depgen).run
             losses = text_losses(texts, run, device=options.device)
             scored = losses.dropna()
-            numbers.metrics[key] = perplexity(scored["nll"].sum(), scored["tokens"].sum())
+            numbers.metrics[key] = perplexity(scored["nll"].sum(), int(scored["tokens"].sum()))
             numbers.metrics[key + UNKNOWN] = losses["unknown"].sum() / max(losses["words"].sum(), 1)
             numbers.settings[key] = f"{description_of(run)}, over all tokens, <eos> counted, each text by itself"
         if options.perplexity_model is None:

@@ -112,7 +112,7 @@ class FirstOfTest(Measure):
         nll, tokens = (-totals["log_prob"]).to_numpy(), totals["tokens"].to_numpy(np.float64)
         words = (totals["words"] + totals["ends"]).to_numpy(np.float64)
         over = {"perplexity": tokens, "word_perplexity": words}
-        metrics = {name: perplexity(nll.sum(), each.sum()) for name, each in over.items()}
+        metrics = {name: perplexity(nll.sum(), int(each.sum())) for name, each in over.items()}
         found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))
         found.settings.update(dict.fromkeys(metrics, f"the first {len(texts):,} test sentences"))
         bound = bound_in_words(scores["beam_size"].iloc[0])

@@ -227,7 +227,7 @@ def test_trees_that_cannot_be_had_have_a_reason(row, name, reason):
 @pytest.mark.slow
 def test_a_boosted_relation_is_counted_in_texts_of_their_own(row):
     tagger = {"class_path": "tests.evaluation.taggers.SuffixTagger"}
-    measure = BoostedRelation(relation="obj", factors=[1, 50], tagger=tagger, per_sample=4)
+    measure = BoostedRelation(relation="obj", factors=[1.0, 50.0], tagger=tagger, per_sample=4)
     found, run, _ = row(measure)
     for factor, options in ((1, None), (50, "boost")):
         rows = texts_of(run, options=options)
