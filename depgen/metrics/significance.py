@@ -220,18 +220,16 @@ def rank_sum_over_seeds(first: Sequence[float], second: Sequence[float]) -> floa
     return float(mannwhitneyu(first, second, alternative="two-sided", method=method).pvalue)
 
 
-def bootstrap_over_seeds(
-    first: Sequence[float], second: Sequence[float], *, resamples: int = 10_000, seed: int = 0
-) -> tuple[float, float]:
-    """The 95 % percentile interval of how far the first system's mean lies above the second's, seeds drawn anew."""
+def bootstrap_over_seeds(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the first system's mean minus the second's; resampled are the seeds of each."""
     from scipy.stats import bootstrap
 
     drawn = bootstrap(
         (first, second),
         lambda mine, theirs, axis: mine.mean(axis) - theirs.mean(axis),
-        n_resamples=resamples,
+        n_resamples=10_000,
         method="percentile",
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     )
     low, high = drawn.confidence_interval
     return float(low), float(high)

@@ -148,7 +148,7 @@ def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
 
 
 def _line(kind: str, content: dict[str, Any], *, digits: int = 10) -> str:
-    """A tracked line: numbers to so many digits, empty values left out."""
+    """A tracked line: numbers are rounded to `digits` digits, empty values are left out."""
     text = json.dumps(content, allow_nan=False)
     rounded = json.loads(text, parse_float=lambda number: float(f"{float(number):.{digits}g}"))
     plain = {name: value for name, value in rounded.items() if value not in (None, {}, [])}
@@ -177,7 +177,7 @@ def write_report(table: str | None, path: Path) -> str:
     """Write the page of one table, or of all with local results, and say what it holds.
 
     It has the tables at every size that has results, and the pictures and pages under `results/*/`, for which curves,
-    series and seeds are drawn anew. Where no table has local results, it has all with tracked ones, and names the
+    series and seeds are drawn again. Where no table has local results, it has all with tracked ones, and names the
     others. The page needs no other file.
     """
     import pandas as pd

@@ -103,7 +103,7 @@ _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def read_as(kind: type[_Kind], content: object, where: str) -> _Kind:
-    """The dataclass or pydantic model with that content; UserError where a name or a value is none of its own."""
+    """The dataclass or pydantic model with that content; UserError for a name or a value that it does not have."""
     try:
         # As JSON, in which strict types take a list for a tuple and a whole number for a number.
         (read,) = _adapter(kind).validate_json(  # type: ignore[arg-type]  # a class is hashable
